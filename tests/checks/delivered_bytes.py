@@ -1,9 +1,11 @@
 """delivered_bytes.py - hashes of the bytes that a build delivers: formats, types, transforms, settings, resume.
 
-usage: PYTHONPATH=BUILD/python python3 delivered_bytes.py PACK SCRATCH >hashes.txt
+usage: PYTHONPATH=BUILD/python python3 delivered_bytes.py PACK SCRATCH [memory] >hashes.txt
 
 A change that must not change a byte is checked by a diff of the output of two builds (-DSTOKER_BUILD_PYTHON=ON): a line per
 case, with a part of its SHA-256. Cases do not depend on the C API or on the format of shards, which may change.
+
+With "memory", what is opened by name is read through a storage that keeps files in memory: the lines must be the same.
 
 PACK is the build's stoker-pack. SCRATCH holds the input files, made on the first run with NumPy and Pillow from a seed, and
 what PACK writes. MNIST and the Boston housing table come from $STOKER_DATA.
@@ -27,6 +29,38 @@ import stoker
 
 pack_tool, scratch = sys.argv[1], sys.argv[2]
 files = os.path.join(scratch, "files")
+
+
+class Memory:
+    """A stoker.Storage: each file is copied when it is looked at first."""
+
+    def __init__(self):
+        self.bytes = {}
+
+    def look(self, name):
+        if os.path.isdir(name):
+            return None, 0
+        if not os.path.exists(name):
+            return None
+        with open(name, "rb") as file:
+            self.bytes[name] = file.read()
+        return len(self.bytes[name]), 1
+
+    def list(self, prefix):
+        for entry in os.scandir(os.path.dirname(prefix) or "."):
+            if entry.name.startswith(os.path.basename(prefix)):
+                yield (entry.name, None, 0) if entry.is_dir() else (entry.name, entry.stat().st_size, 1)
+
+    def read(self, name, version, offset, bytes):
+        if name not in self.bytes:
+            self.look(name)
+        return memoryview(self.bytes[name])[offset : offset + bytes]
+
+
+if sys.argv[3:] == ["memory"]:
+    open_files = stoker.open
+    for module in (stoker, stoker._tokens):
+        module.open = lambda spec, split=None, max_bytes=None: open_files(spec, split, max_bytes, Memory())
 
 
 def picture(rng, height, width, channels):

@@ -9,6 +9,7 @@
  *   mix.c         mixes: Dataset.mix(), what each source has had, other weights while a loader runs
  *   pack.c        Dataset.pack(): rows packed from documents
  *   maker.c       Dataset.python(): samples that the user's code makes
+ *   storage.c     names that the user's code lists and reads
  *   loader.c      the type Loader: next, state, close; what may happen at once
  *   options.c     a dictionary as stoker_loader_options
  *   hooks.c       the user's code in a loader: hooks, order, log
@@ -106,6 +107,11 @@ int core_read_arrays(PyObject *fields, core_array_list *out, PyObject *keep);
 /* stoker_arrays_options.destroy of a data set; the context is a list, of which the data set has a
  * reference. */
 void core_let_go(void *context);
+
+/* ---- storage.c ---- */
+
+/* A storage of the user's object, of which *out has a reference. */
+int core_storage(PyObject *module, PyObject *object, stoker_storage **out);
 
 /* ---- mix.c, pack.c: methods of Dataset ---- */
 

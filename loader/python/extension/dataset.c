@@ -47,17 +47,19 @@ static stoker_dataset *handle_of(PyObject *object)
 
 PyObject *core_open(PyObject *module, PyObject *args, PyObject *keywords)
 {
-    static char *names[] = { "spec", "split", "max_bytes", NULL };
+    static char *names[] = { "spec", "split", "max_bytes", "storage", NULL };
     core_state *state = PyModule_GetState(module);
-    PyObject *spec, *split = Py_None, *max_bytes = Py_None;
-    if (!PyArg_ParseTupleAndKeywords(args, keywords, "O|OO:open", names, &spec, &split, &max_bytes))
+    PyObject *spec, *split = Py_None, *max_bytes = Py_None, *storage = Py_None;
+    if (!PyArg_ParseTupleAndKeywords(args, keywords, "O|OOO:open", names, &spec, &split, &max_bytes,
+                                     &storage))
         return NULL;
     PyObject *keep = PyList_New(0);
     stoker_dataset_options options = STOKER_DATASET_OPTIONS_INIT;
     const char *text = keep != NULL ? core_text(spec, "spec", keep) : NULL;
     if (text == NULL ||
         (split != Py_None && (options.split = core_text(split, "split", keep)) == NULL) ||
-        (max_bytes != Py_None && core_u64(max_bytes, "max_bytes", &options.max_bytes) < 0)) {
+        (max_bytes != Py_None && core_u64(max_bytes, "max_bytes", &options.max_bytes) < 0) ||
+        (storage != Py_None && core_storage(module, storage, &options.storage) < 0)) {
         Py_XDECREF(keep);
         return NULL;
     }
@@ -65,8 +67,10 @@ PyObject *core_open(PyObject *module, PyObject *args, PyObject *keywords)
     stoker_error error;
     int rc;
     Py_BEGIN_ALLOW_THREADS rc = stoker_dataset_open(&handle, text, &options, &error);
+    stoker_storage_close(&options.storage);
     Py_END_ALLOW_THREADS Py_DECREF(keep);
-    return rc == 0 ? core_wrap_dataset(state, handle, false) : core_raise(state, &error);
+    return rc == 0 ? core_wrap_dataset(state, handle, storage != Py_None)
+                   : core_raise(state, &error);
 }
 
 /* ---- views ---- */

@@ -13,7 +13,7 @@ from typing import Dict as _Dict
 from ._arrays import Ragged
 from ._core import features as _features
 from ._core import version as _version
-from ._datasets import Dataset, concat, from_arrays, open
+from ._datasets import Dataset, Storage, concat, from_arrays, open
 from ._errors import (
     AccessDenied,
     BatchTimeout,
@@ -81,6 +81,7 @@ __all__ = [
     "StateError",
     "Stats",
     "StokerError",
+    "Storage",
     "StorageError",
     "TooManyBadSamples",
     "Transform",

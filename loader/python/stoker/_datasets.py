@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 import os
-from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple, Union
+from typing import Any, Dict, Iterable, Iterator, List, Mapping, Optional, Protocol, Sequence, Tuple, Union
 
 from . import _core
 from ._arrays import Ragged, highest, is_torch, memory_of, packed, shape_of_rows
@@ -132,17 +132,36 @@ class Dataset:
         return f"<stoker.Dataset {self.format}: {len(self)} samples of {fields}>"
 
 
-def open(spec: Union[str, "os.PathLike[str]"], split: Optional[str] = None, max_bytes: Optional[int] = None) -> Dataset:
+class Storage(Protocol):
+    """Where the names in a spec are, if they are no local files: any object with these methods. Several threads call them at once. An
+    OSError is reported by its errno; ESTALE says that an object has another version than when it was opened, which ends the run."""
+
+    def look(self, name: str) -> Optional[Tuple[Optional[int], int]]:
+        """Size and version of a file, (None, 0) for a folder, None if nothing has that name. The version is a number below 2^64 that
+        differs in every version of the object, such as a hash of its ETag; 0 = not known."""
+
+    def list(self, prefix: str) -> Iterable[Tuple[str, Optional[int], int]]:
+        """Name, size and version of each file whose name begins with `prefix` and has no "/" behind it; (name, None, 0) of each folder.
+        Names begin behind the last "/" of the prefix."""
+
+    def read(self, name: str, version: int, offset: int, bytes: int) -> Any:
+        """Up to `bytes` bytes at `offset`, as bytes or what memoryview() takes; none at the end of the object."""
+
+
+def open(
+    spec: Union[str, "os.PathLike[str]"], split: Optional[str] = None, max_bytes: Optional[int] = None, storage: Optional[Storage] = None
+) -> Dataset:
     """Open the data set that `spec` names: "mnist:DIR", "folder:DIR", "tar:DIR/{000..099}.tar", "shards:DIR", "npy:X.npy,Y.npy",
     "csv:FILE?label=COLUMN", ... or a path, whose format is recognized. docs/formats/README.md of the project documents each.
 
     split      "train", "test", ...; None: the format's first
     max_bytes  largest unpacked file that is kept in memory; None: 16 GiB
+    storage    what the names in `spec` are in; None: they are paths of local files
 
     Raises FileNotFoundError and other subclasses of StokerError; `path` and `stage` say where it failed.
     """
     with refusing:
-        return Dataset(_core.Dataset.open(os.fspath(spec), split, max_bytes))
+        return Dataset(_core.Dataset.open(os.fspath(spec), split, max_bytes, storage))
 
 
 def dataset_of(value: Any) -> Dataset:
