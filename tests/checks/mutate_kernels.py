@@ -16,9 +16,8 @@ import sys
 TOP = pathlib.Path(__file__).resolve().parents[2]
 NAMES = ("*.cu*", "train/elements.h", "dropout.h", "frame.h", "retouch.h", "taps.h", "gpu/*_body.h")
 FILES = [path for path in sorted(TOP.glob("kernels/**/*.*")) if any(map(path.match, NAMES)) and path.name != "train.cu"]
-VECTORS = [(r"\w[\w.>-]* % [\w<>:()]+ == 0\b", "true"), (r"\ba\.elements % \w+ != 0\b", "false"),
-           (r"\(width & .*?\) == 0", "true"), (r"launch->unaligned != 0", "false"),
-           (r"first \+ STK_TRAIN_PACK <= count", "true"), (r"WIDTH == 1\b", "false")]
+VECTORS = [(r"\w[\w.>-]* % [\w<>:()]+ == 0\b", "true"), (r"\ba\.elements % \w+ != 0\b", "false"), (r"WIDTH == 1\b", "false"),
+           (r"\(width & .*?\) == 0", "true"), (r"first \+ STK_TRAIN_PACK <= count", "true")]
 CHANGES = [(r" < (?=[\w(])", " <= "), (r" <= ", " < "), (r" > (?=[\w(])", " >= "), (r" >= ", " > "), (r" == ", " != "),
            (r" != ", " == "), (r" && ", " || "), (r" \|\| ", " && "), (r" \+ ", " - "), (r" - ", " + "), (r" \* (?=[\w(])", " + "),
            (r" / ", " * "), (r" % ", " / "), (r">> ", "<< "), (r"(?<!; \w) [+|]=", " ="), (r"-=", "+="), (r"INFINITY", "1"),
@@ -32,6 +31,7 @@ EQUIVALENT = {  # a part of the line as it becomes: why no launch can tell
     "left <= STK_TRAIN_PACK ? (uint32_t)left": "both are the same then",
     "uint32_t step = planes ?": "sides of an output are at most 16384, so a plane has at most 2^30 bytes",
     "(uint32_t)chunk * bytes": "so three planes have less than 2^32",
+    "return (uint32_t)blockIdx": "a grid has fewer than 2^24 blocks, up to 2^37 elements", "return (uint32_t)gridDim": "likewise",
     "none = { {": "nothing is drawn from these words"}
 
 
