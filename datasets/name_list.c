@@ -67,7 +67,7 @@ struct matching {
     int depth;
 };
 
-static int match_from(struct matching *outer, const char *pattern);
+static int match_from(struct matching *matching, const char *pattern);
 
 /* Take an entry whose name matches: it is a name of the list, or a folder to look into. */
 static int take_entry(void *context, struct stk_listed *entry)

@@ -70,10 +70,10 @@ struct stoker_dataset {
 int stk_dataset_take_fields(stoker_dataset *dataset, stoker_error *error);
 void stk_dataset_free_fields(stoker_dataset *dataset);
 
-/* Read `bytes` bytes at place.offset of file number `file`, in this thread. With `unverified`,
+/* Read `bytes` bytes at place.offset of file `number`, in this thread. With `unverified`,
  * check that the file has not changed. Returns 0 or a stoker_err < 0; without descriptor and
  * storage STOKER_ENOTSUP. */
-int stk_dataset_read_file(const stoker_dataset *dataset, uint32_t file, void *to, size_t bytes,
+int stk_dataset_read_file(const stoker_dataset *dataset, uint32_t number, void *to, size_t bytes,
                           bool unverified, struct stk_place *place, stoker_error *error);
 
 /* The id that the codec of a located part receives. */

@@ -20,6 +20,6 @@ uint32_t stk_recall_turn(void);
 /* Begin to read located memory; what was located in an earlier turn must be located again. Returns
  * the turn. Never waits. May be nested. */
 uint32_t stk_recall_enter(const stoker_dataset *dataset);
-void stk_recall_leave(const stoker_dataset *dataset, uint32_t turn);
+void stk_recall_leave(const stoker_dataset *dataset, uint32_t entered);
 
 #endif

@@ -79,7 +79,7 @@ static void end_communicator(struct nccl *n)
     pthread_t thread;
     if (n->sums.drop_captured != NULL)
         n->sums.drop_captured(n->sums.owner);
-    const stk_nccl_communicator communicator = n->communicator;
+    stk_nccl_communicator communicator = n->communicator;
     n->communicator = NULL;
     if (call != NULL)
         *call = (struct abort_call){ .abort = n->call.ncclCommAbort, .communicator = communicator };
