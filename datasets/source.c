@@ -21,7 +21,7 @@ static int open_local(struct stk_source *source, stoker_error *error)
     return STOKER_OK;
 }
 
-/* Without a descriptor, an open file is one whose size and version are known. */
+/* There is nothing to open: from now on, size and version are known. */
 static int look(struct stk_source *source, stoker_error *error)
 {
     stoker_object object;
@@ -60,17 +60,9 @@ int stk_source_read(const struct stk_source *source, void *to, size_t bytes, uin
 {
     assert(source->storage != NULL);
     struct stk_place place = stk_at(source->path, offset);
-    stoker_error said;
-    if (source->fd >= 0)
-        return stk_pread_all(source->fd, to, bytes, place, error);
-    const ssize_t got =
-        stk_storage_read(source->storage, source->path, source->version, to, bytes, offset, &said);
-    if (got < 0)
-        return stk_storage_read_failed(source->storage, (int)-got, &said, &place, error);
-    place.offset += (uint64_t)got;
-    return (size_t)got == bytes
-               ? STOKER_OK
-               : stk_error_set(error, STOKER_ETRUNCATED, STOKER_STAGE_READ, &place, NULL);
+    return source->fd >= 0 ? stk_pread_all(source->fd, to, bytes, place, error)
+                           : stk_storage_read(source->storage, source->path, source->version, to,
+                                              bytes, &place, error);
 }
 
 bool stk_source_begins(const stoker_storage *storage, const char *path, void *to, size_t bytes)

@@ -68,21 +68,6 @@ static const stoker_codec *codec_of(const stoker_part *part)
     return part->codec == NULL ? &stk_codec_raw : part->codec;
 }
 
-/* An object of a storage: each read says which version it is of. */
-static int read_object(const stoker_file *file, void *to, size_t bytes, struct stk_place *place,
-                       stoker_error *error)
-{
-    stoker_error said;
-    const ssize_t got =
-        stk_storage_read(file->storage, file->path, file->version, to, bytes, place->offset, &said);
-    if (got < 0)
-        return stk_storage_read_failed(file->storage, (int)-got, &said, place, error);
-    place->offset += (uint64_t)got;
-    return (size_t)got == bytes
-               ? STOKER_OK
-               : stk_error_set(error, STOKER_ETRUNCATED, STOKER_STAGE_READ, place, NULL);
-}
-
 int stk_dataset_read_file(const stoker_dataset *dataset, uint32_t number, void *to, size_t bytes,
                           bool unverified, struct stk_place *place, stoker_error *error)
 {
@@ -94,7 +79,7 @@ int stk_dataset_read_file(const stoker_dataset *dataset, uint32_t number, void *
                              place, "file %u: %s", number, said.message);
     place->path = file.path;
     if (file.fd < 0 && file.storage != NULL)
-        return read_object(&file, to, bytes, place, error);
+        return stk_storage_read(file.storage, file.path, file.version, to, bytes, place, error);
     if (file.fd < 0)
         return stk_error_set(
             error, STOKER_ENOTSUP, STOKER_STAGE_READ, place,

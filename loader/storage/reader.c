@@ -9,33 +9,33 @@
 #include "loader/base/memory/memory.h"
 
 enum {
-    GROUP_BYTES = 128 << 10, /* read by calls of a storage before they are handed out */
-    TURN_NS = 50000          /* wait in one of several rings before the next one is asked */
+    GROUP_BYTES = 128 << 10, /* that one reap reads by calls of read(), at least */
+    TURN_NS = 50000          /* wait in one of several rings before asking the next one */
 };
 
-/* One of the readers that a loader needs. */
+/* The files of one storage, and what reads them. */
 struct lane {
     const stoker_storage *storage; /* NULL = files with a descriptor */
     const stoker_reader *reader;   /* NULL = calls read() of the storage */
     void *ring;
-    uint32_t in_flight; /* of the reader's */
+    uint32_t in_flight; /* reads that the reader was given and has not finished */
 };
 
 struct lanes {
     const stoker_file *files;
     uint32_t file_count;
-    bool paths_are_local; /* to the setup's directory, not that of a file */
+    bool paths_are_local; /* paths are relative to setup.directory, not to a file's directory */
     /* Reads that wait for read() of their storage: a ring buffer. */
     stoker_read **waiting;
     uint32_t waiting_first, waiting_count, capacity;
-    char reason[STK_LINE_BYTES]; /* of the last read that was handed out, if it failed */
+    char reason[STK_LINE_BYTES]; /* why the latest read by a call of read() failed */
     uint32_t count;
     struct lane each[];
 };
 
 /* ---- open and close ------------------------------------------------------------- */
 
-/* What reads a file without a descriptor; NULL = the readers of files. */
+/* Returns the storage that reads a file, or NULL for a file with a descriptor. */
 static const stoker_storage *storage_of(const stoker_file *file)
 {
     return file->fd < 0 ? file->storage : NULL;
@@ -77,7 +77,7 @@ static int lanes_close(void *ring, int64_t wait_ns)
         if (lanes->each[i].reader != NULL &&
             lanes->each[i].reader->close(lanes->each[i].ring, wait_ns) != STOKER_OK)
             rc = STOKER_BUSY;
-    if (rc != STOKER_OK) /* as the ring of the reader: never touched again */
+    if (rc != STOKER_OK) /* leaked, like the reader's own ring */
         return rc;
     stk_free(lanes->waiting);
     stk_free(lanes);
@@ -117,7 +117,7 @@ static int lanes_open(void *self, void **ring, const stoker_reader_setup *setup,
         const int rc = open_lane(&lanes->each[i], reader, setup, error);
         if (rc == STOKER_OK)
             continue;
-        lanes->count = i; /* the open ones */
+        lanes->count = i; /* those that are open */
         (void)lanes_close(lanes, 0);
         return rc;
     }
@@ -141,7 +141,7 @@ static void wait_for_call(struct lanes *lanes, stoker_read *const *reads, uint32
             reads[i];
 }
 
-/* Neighbors that have one lane are submitted together. */
+/* Consecutive reads of the same lane are submitted together. */
 static int lanes_submit(void *ring, stoker_read *const *reads, uint32_t count)
 {
     struct lanes *lanes = ring;
@@ -164,7 +164,7 @@ static int lanes_submit(void *ring, stoker_read *const *reads, uint32_t count)
 
 /* ---- reap ----------------------------------------------------------------------- */
 
-/* Read by a call, here. */
+/* Read in this thread, by calling the storage's read(). */
 static void call_read(struct lanes *lanes, stoker_read *read)
 {
     const stoker_file *file = &lanes->files[read->file];
@@ -187,7 +187,7 @@ static void call_read(struct lanes *lanes, stoker_read *read)
     read->reason = lanes->reason;
 }
 
-/* A failure is handed out alone: its reason lies in the ring. */
+/* Returns after a failed read: there is only one lanes->reason. */
 static uint32_t call_waiting(struct lanes *lanes, stoker_read **done, uint32_t max)
 {
     uint32_t count = 0;
@@ -213,7 +213,8 @@ static int reap_lane(struct lane *lane, stoker_read **done, uint32_t max, int64_
     return got;
 }
 
-/* What all readers have finished, waiting in each for up to wait_ns until there is something. */
+/* Collect what the readers have finished. Waits in each for up to wait_ns while nothing has
+ * arrived. */
 static int reap_readers(struct lanes *lanes, stoker_read **done, uint32_t max, int64_t wait_ns)
 {
     uint32_t count = 0;

@@ -11,6 +11,8 @@
 #include "loader/base/memory/memory.h"
 #include "loader/base/struct_size.h"
 
+enum { INTERRUPTED_MAX = 128 }; /* times in a row, as in workers (stoker/reader.h) */
+
 /* ---- life ----------------------------------------------------------------------- */
 
 int stoker_storage_create(stoker_storage **out, const stoker_storage_ops *ops, void *self,
@@ -58,7 +60,7 @@ void stoker_storage_close(stoker_storage **storage)
 
 /* ---- callbacks ------------------------------------------------------------------ */
 
-/* Name storage and object before what a callback said. */
+/* Put the names of storage and object in front of the callback's own message. */
 static int callback_failed(const stoker_storage *storage, const char *name, int rc,
                            const char *call, stoker_error *said, stoker_error *error)
 {
@@ -125,12 +127,12 @@ void stk_storage_leave(struct stk_storage_folder *folder)
     folder->fd = -1;
 }
 
-/* Between a storage's list() and the library's. */
+/* Passes what a storage's list() finds on to a stk_listed_found. */
 struct listing {
     stk_listed_found *found;
     void *context;
-    bool invalid; /* the storage gave an object that is none */
-    bool ended;   /* found() did not return 0 */
+    bool invalid; /* the storage passed an object without a proper name or kind */
+    bool ended;   /* found() returned something other than 0 */
 };
 
 static int take_object(void *context, const stoker_object *object)
@@ -173,15 +175,17 @@ int stk_storage_list(const struct stk_storage_folder *root, const char *path, co
 
 /* ---- bytes ---------------------------------------------------------------------- */
 
-ssize_t stk_storage_read(const stoker_storage *storage, const char *name, uint64_t version,
-                         void *to, size_t bytes, uint64_t offset, stoker_error *said)
+/* Read `bytes` bytes, or up to the end of the object. Returns the number of bytes read, or -errno
+ * with the storage's own reason, if it gave one, in *said. */
+static ssize_t read_up_to(const stoker_storage *storage, const char *name, uint64_t version,
+                          void *to, size_t bytes, uint64_t offset, stoker_error *said)
 {
     size_t done = 0;
-    while (done < bytes) {
+    for (int interrupted = 0; done < bytes;) {
         stk_error_clear(said);
         const int64_t got = storage->ops.read(storage->self, name, version, offset + done,
                                               (uint8_t *)to + done, bytes - done, said);
-        if (got == -EINTR)
+        if (got == -EINTR && ++interrupted < INTERRUPTED_MAX)
             continue;
         if (got > 0 && (uint64_t)got > bytes - done) {
             (void)stk_refuse_option(said, STOKER_EIO, "read() returns %lld of %zu bytes",
@@ -193,6 +197,7 @@ ssize_t stk_storage_read(const stoker_storage *storage, const char *name, uint64
         if (got == 0)
             break;
         done += (size_t)got;
+        interrupted = 0;
     }
     return (ssize_t)done;
 }
@@ -206,14 +211,27 @@ void stk_storage_reason(char *out, size_t out_bytes, const stoker_storage *stora
     (void)snprintf(out, out_bytes, "storage %.64s: %s", storage->ops.name, what);
 }
 
-int stk_storage_read_failed(const stoker_storage *storage, int os_errno, const stoker_error *said,
-                            const struct stk_place *place, stoker_error *error)
+static int read_failed(const stoker_storage *storage, int os_errno, const stoker_error *said,
+                       const struct stk_place *place, stoker_error *error)
 {
     char what[STK_LINE_BYTES];
     struct stk_place at = *place;
     stk_storage_reason(what, sizeof(what), storage, os_errno, said);
     at.os_errno = os_errno;
     return stk_error_set(error, stk_error_from_errno(os_errno), STOKER_STAGE_READ, &at, "%s", what);
+}
+
+int stk_storage_read(const stoker_storage *storage, const char *name, uint64_t version, void *to,
+                     size_t bytes, struct stk_place *place, stoker_error *error)
+{
+    stoker_error said;
+    const ssize_t got = read_up_to(storage, name, version, to, bytes, place->offset, &said);
+    if (got < 0)
+        return read_failed(storage, (int)-got, &said, place, error);
+    place->offset += (uint64_t)got;
+    return (size_t)got == bytes
+               ? STOKER_OK
+               : stk_error_set(error, STOKER_ETRUNCATED, STOKER_STAGE_READ, place, NULL);
 }
 
 ssize_t stk_storage_read_beneath(const stoker_file *folder, const char *path, uint64_t version,
@@ -226,11 +244,11 @@ ssize_t stk_storage_read_beneath(const stoker_file *folder, const char *path, ui
     if (folder->storage == NULL)
         got = stk_read_all_beneath(folder->fd, path, to, bytes, offset);
     else if (stk_storage_join(name, folder->path, path))
-        got = stk_storage_read(folder->storage, name, version, to, bytes, offset, &said);
+        got = read_up_to(folder->storage, name, version, to, bytes, offset, &said);
     if (got >= 0)
         return got;
     if (folder->storage != NULL)
-        return stk_storage_read_failed(folder->storage, (int)-got, &said, place, error);
+        return read_failed(folder->storage, (int)-got, &said, place, error);
     struct stk_place at = *place;
     at.os_errno = (int)-got;
     const bool stray = got == -EXDEV || got == -ELOOP;

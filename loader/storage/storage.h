@@ -4,8 +4,8 @@
  *                          │               reads, mmap() maps, and openat() opens names beneath
  *                          └─▶ the callbacks of a stoker_storage: no descriptor, but a version
  *
- * At most one of descriptor and version is known: a file is watched by its stamp
- * (loader/dataset/stamps.h), of any other object each read says which version it is of.
+ * An object has either a descriptor or a version. Changes of a file are noticed by its stamp
+ * (loader/dataset/stamps.h), those of other objects because every read names the version it wants.
  */
 #ifndef STK_STORAGE_H
 #define STK_STORAGE_H
@@ -25,7 +25,7 @@
 struct stoker_storage {
     stoker_storage_ops ops; /* local: no callback is set */
     void *self;
-    _Atomic uint32_t references; /* the caller and each data set; of the local one, unused */
+    _Atomic uint32_t references; /* the caller's and each data set's; unused in the local one */
 };
 
 /* The local file system. Sharing and closing it do nothing. */
@@ -51,8 +51,8 @@ bool stk_storage_has(const stoker_storage *storage, const char *name);
 
 /* ---- folders ---- */
 
-/* A folder whose objects are listed and opened by names relative to it. Of the local file system
- * nothing outside of it is reached, by ".." or a link. */
+/* A folder whose objects are listed and opened by names relative to it. In the local file system,
+ * neither ".." nor a link leads out of it. */
 struct stk_storage_folder {
     const stoker_storage *storage;
     const char *path; /* the caller's; must outlive it */
@@ -82,13 +82,13 @@ struct stk_listed {
     bool is_link;         /* once looked at: not followed, kind is OTHER */
     bool may_be_folder;   /* with `looks`: the file system does not say without a look */
     bool looks;           /* stk_listed_look() completes it */
-    int folder;           /* descriptor that it lies in, or -1 */
+    int folder;           /* descriptor of the folder that contains it, or -1 */
 };
 
 /* Complete an entry. Returns 0 or an errno. */
 int stk_listed_look(struct stk_listed *entry);
 
-/* Takes an entry; see stoker_object_found. A code < 0 has its own error. */
+/* Called for each entry; see stoker_object_found. If it returns a code < 0, it has explained it. */
 typedef int stk_listed_found(void *context, struct stk_listed *entry);
 
 /* List the entries of a folder beneath `root` (path "." = the root itself) whose names begin with
@@ -99,33 +99,29 @@ int stk_storage_list(const struct stk_storage_folder *root, const char *path, co
 
 /* ---- bytes ---- */
 
-/* Read `bytes` bytes, or up to the end of the object. Continues after short reads. Returns the
- * bytes read or -errno, of which *said may have the reason. */
-ssize_t stk_storage_read(const stoker_storage *storage, const char *name, uint64_t version,
-                         void *to, size_t bytes, uint64_t offset, stoker_error *said);
+/* Read exactly `bytes` bytes of an object at place->offset, which then is where reading ended.
+ * Returns 0, or the code < 0 that *error explains: STOKER_ETRUNCATED if the object ends before. */
+int stk_storage_read(const stoker_storage *storage, const char *name, uint64_t version, void *to,
+                     size_t bytes, struct stk_place *place, stoker_error *error);
 
-/* Say why a read failed, in one line that names the storage. */
+/* Explain in one line, which names the storage, why a read failed. */
 void stk_storage_reason(char *out, size_t out_bytes, const stoker_storage *storage, int os_errno,
                         const stoker_error *said);
 
-/* Report a failed read. Returns the code. */
-int stk_storage_read_failed(const stoker_storage *storage, int os_errno, const stoker_error *said,
-                            const struct stk_place *place, stoker_error *error);
-
-/* Read up to `bytes` bytes of the file `path` beneath a folder: a data set's, or AT_FDCWD. A path
- * that leads out of it is STOKER_EACCES. Returns the bytes read, or the code < 0 that *error
- * explains; *place is that of the read. */
+/* Read up to `bytes` bytes of the file `path` beneath a data set's folder (AT_FDCWD is allowed). A
+ * path that leaves the folder is refused with STOKER_EACCES. Returns the number of bytes read, or
+ * the code < 0 that *error explains. place: where the read begins, for the error. */
 ssize_t stk_storage_read_beneath(const stoker_file *folder, const char *path, uint64_t version,
                                  void *to, size_t bytes, uint64_t offset,
                                  const struct stk_place *place, stoker_error *error);
 
 /* ---- local.c ---- */
 
-/* Open a file for reading, without waiting for the other end of a pipe, close-on-exec and, if the
- * kernel allows it, without updating its time of last access. Only a regular file has a size and an
- * end: others are refused. */
+/* Open a regular file for reading: close-on-exec, without waiting for the other end of a pipe, and,
+ * if the kernel allows it, without updating its time of last access. Other kinds are refused: they
+ * have neither a size nor an end. */
 int stk_local_open(const char *path, int *fd, struct stat *status, stoker_error *error);
-/* What a name beneath a folder leads to. Returns 0 or an errno. */
+/* Look up a name beneath a folder. Returns 0 or an errno. */
 int stk_local_look_beneath(int folder, const char *path, struct stat *out);
 int stk_local_list(const struct stk_storage_folder *root, const char *path, const char *begin,
                    stk_listed_found *found, void *context, stoker_error *error);

@@ -1,4 +1,4 @@
-/* stoker/storage.h - where named objects are: give data set formats a storage of your own.
+/* stoker/storage.h - let data set formats read from a storage of your own.
  *
  *   stoker_dataset_open("tar:s/{0..9}.tar", options.storage)
  *     │ at open, in the calling thread or a few threads of the format
@@ -44,8 +44,8 @@ typedef struct stoker_object {
     uint64_t reserved[2]; /* 0 */
 } stoker_object;
 
-/* Takes one object of a list, which it may use during the call only. Returns 0; any other value
- * ends the list, which returns it. */
+/* Called for each object of a list; the object is valid during the call only. Returns 0 to go on;
+ * list() must stop at any other value, and return it. */
 typedef int stoker_object_found(void *context, const stoker_object *object);
 
 /* The callbacks of a storage. Many threads may call them at once. *error is never NULL: a message
@@ -58,24 +58,25 @@ typedef struct stoker_storage_ops {
      * nothing has that name. */
     int (*look)(void *self, const char *name, stoker_object *out, stoker_error *error);
 
-    /* Call found() for every name that begins with `prefix`, in any order: each file whose name has
-     * no '/' behind the prefix, and once each folder that the others begin with. A prefix "a/"
-     * lists the folder a, "a/b" what in it begins with b, "" all. Returns 0 (also if there is
-     * none), what found() returned if not 0, or a stoker_err < 0. */
+    /* List the names that begin with `prefix`, in any order: call found() for each file without a
+     * further '/' in its name, and once for each folder that contains the others. "a/" lists the
+     * folder a, "a/b" what begins with b in it, "" the top level. Returns 0, also if there is
+     * nothing; what found() returned if that is not 0; or a stoker_err < 0. */
     int (*list)(void *self, const char *prefix, stoker_object_found *found, void *context,
                 stoker_error *error);
 
     /* Read up to `bytes` >= 1 bytes of an object at `offset`. Returns their number, 0 at the end of
      * the object, or -errno: -ESTALE if `version` is neither 0 nor the object's. The library
-     * continues after a short read and repeats -EINTR, and in workers -EAGAIN. */
+     * continues after a short read, and calls again after -EINTR, in workers also after -EAGAIN, up
+     * to 128 times in a row. */
     int64_t (*read)(void *self, const char *name, uint64_t version, uint64_t offset, void *buffer,
                     uint64_t bytes, stoker_error *error);
 
-    /* Reads in flight, for the workers of loaders; must outlive the storage. Its files have the
-     * numbers in setup.files; those whose `storage` is another one are not its own. A read without
-     * a path is one of files[read.file].path and its version; with a path it is one of the object
-     * "FILE/PATH", where FILE is files[read.file].path (if that is empty, of PATH), and of
-     * read.version. Optional: NULL = workers call read(). */
+    /* Keeps many reads in flight for the workers of a loader; must outlive the storage. It receives
+     * reads of this storage only, although setup.files lists the files of all. A read without a
+     * path wants the object files[read.file].path in version files[read.file].version. A read with
+     * a path wants the object "FILE/PATH", where FILE is files[read.file].path, or "PATH" if FILE
+     * is empty, in read.version. Optional: NULL = workers call read(). */
     const stoker_reader *reader;
 
     /* Free self. Optional. Called once no data set uses the storage any more. */

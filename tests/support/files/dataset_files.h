@@ -4,7 +4,11 @@
 #ifndef STK_TEST_DATASET_FILES_H
 #define STK_TEST_DATASET_FILES_H
 
+#ifdef STK_TEST_PLAIN
+#include "support/plain_assert.h"
+#else
 #include <criterion/criterion.h>
+#endif
 #include <fcntl.h>
 #include <ftw.h>
 #include <stdint.h>

@@ -138,7 +138,7 @@ static inline int64_t stk_memory_read(void *self, const char *name, uint64_t ver
     const struct stk_memory_object *object = stk_memory_find(storage, name);
     const uint64_t nth = atomic_fetch_add(&storage->reads, 1) + 1;
     if (storage->fails_from > 0 && nth >= storage->fails_from) {
-        (void)snprintf(error->message, sizeof(error->message), "%s", storage->says);
+        (void)snprintf(error->message, sizeof(error->message), "%s, %s", name, storage->says);
         return -storage->read_errno;
     }
     if (object == NULL)
@@ -222,7 +222,8 @@ static inline int stk_memory_close(void *ring, int64_t wait_ns)
 
 /* ---- all of it ------------------------------------------------------------------------------ */
 
-/* Copy the files below a directory. With `reads`, it has a reader, which must outlive it. */
+/* Copy the files below a directory. reader: becomes the storage's own, and must outlive it; NULL =
+ * it has none. */
 static inline void stk_memory_storage_make(struct stk_memory_storage *out,
                                            const struct stk_directory *directory,
                                            stoker_reader *reader)

@@ -6,6 +6,7 @@
  */
 #include <sys/stat.h>
 
+#include "loader/base/error.h"
 #include "loader/base/fault.h"
 #include "support/files/dataset_files.h"
 #include "support/files/folder_files.h"
@@ -576,6 +577,9 @@ CleanTest(storage, a_failed_read_names_object_offset_and_reason)
             const int rc = run_until(dataset, 0, STOKER_ON_BAD_FAIL, break_reads, &error);
             cr_assert_eq(rc, STOKER_EIO, "%s: %s", read_specs[i], error.message);
             cr_assert_not_null(strstr(error.message, memory.says), "%s", error.message);
+            const char *said = strstr(error.message, ": sample "); /* then which object it was */
+            cr_assert(i >= 6 || (said != NULL && strstr(said, error.path) != NULL), "%s",
+                      error.message);
             cr_assert(i >= 6 || error.os_errno == ECONNRESET);
             cr_assert(i >= 6 || error.path[0] != '\0');
             cr_assert(i >= 6 || i == 2 || i == 3 || error.offset != STOKER_NO_OFFSET);
@@ -586,6 +590,19 @@ CleanTest(storage, a_failed_read_names_object_offset_and_reason)
 }
 
 /* ---- the object ----------------------------------------------------------------- */
+
+CleanTest(storage, a_read_that_is_always_interrupted_fails)
+{
+    make(NULL);
+    stoker_dataset *dataset = NULL;
+    stoker_error error = { .message = "" };
+    memory.fails_from = 1;
+    memory.read_errno = EINTR;
+    cr_assert_eq(open_in_memory(&dataset, "npy:#/x.npy", &error), stk_error_from_errno(EINTR));
+    cr_assert_eq(error.os_errno, EINTR);
+    cr_assert_eq(memory.reads, 128);
+    take_down();
+}
 
 CleanTest(storage, incomplete_tables_are_refused)
 {
