@@ -114,12 +114,12 @@ void stoker_trainer_get_capture(const stoker_trainer *trainer, stoker_trainer_ca
         out->refused += found->refused;
         if (out->reason == NULL && found->refused > 0)
             out->reason = found->reason.message;
-        const struct stk_replaced replaced = stage->ops->device->replaced(stage->backend);
-        if (out->replaced == 0 && replaced.graphs > 0)
-            out->replacement = replaced.first;
-        out->replaced += replaced.graphs;
-        if (out->engines == NULL && replaced.lines[0] != '\0')
-            out->engines = replaced.lines;
+        const struct stk_engines engines = stage->ops->device->engines(stage->backend);
+        if (out->replaced == 0 && engines.graphs > 0)
+            out->replacement = engines.first;
+        out->replaced += engines.graphs;
+        if (out->engines == NULL && engines.lines[0] != '\0')
+            out->engines = engines.lines;
     }
 }
 

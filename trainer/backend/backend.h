@@ -150,9 +150,9 @@ struct stk_capture {
     stoker_error reason;       /* error of the first refusal; code 0 = none */
 };
 
-/* Engines of a library that failed when they were run first, so that others run in their place. */
-struct stk_replaced {
-    uint64_t graphs;   /* number of graphs and products that are concerned */
+/* The engines of cuDNN and cuBLASLt. */
+struct stk_engines {
+    uint64_t graphs;   /* graphs and products whose engine failed and was replaced */
     const char *first; /* what failed first, why, and what runs instead; "" = none */
     const char *lines; /* all engines that run, a line each; "" = none */
 };
@@ -259,7 +259,7 @@ struct stk_device_ops {
 
     /* Counts of captured steps; owned by the back end. */
     const struct stk_capture *(*capture)(const struct stk_backend *backend);
-    struct stk_replaced (*replaced)(const struct stk_backend *backend);
+    struct stk_engines (*engines)(const struct stk_backend *backend);
     /* The cudaStream_t that everything is queued on. */
     void *(*stream)(const struct stk_backend *backend);
 };

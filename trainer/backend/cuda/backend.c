@@ -105,12 +105,12 @@ static void cuda_search(struct stk_backend *backend, bool searching)
     backend->math.tries = !searching;
 }
 
-static struct stk_replaced cuda_replaced(const struct stk_backend *backend)
+static struct stk_engines cuda_engines(const struct stk_backend *backend)
 {
     if (backend->math.cache == NULL)
-        return (struct stk_replaced){ .first = "", .lines = "" };
-    const struct stk_engine_replaced *const r = stk_engine_cache_replaced(backend->math.cache);
-    return (struct stk_replaced){ r->graphs, r->first, r->lines };
+        return (struct stk_engines){ .first = "", .lines = "" };
+    const struct stk_engine_report *const r = stk_engine_cache_report(backend->math.cache);
+    return (struct stk_engines){ r->graphs, r->first, r->lines };
 }
 
 static struct stk_device_id cuda_identify(const struct stk_backend *backend)
@@ -169,7 +169,7 @@ static const struct stk_device_ops device_ops = {
     .broadcast = stk_cuda_ranks_broadcast,
     .clear = cuda_clear,
     .capture = cuda_capture,
-    .replaced = cuda_replaced,
+    .engines = cuda_engines,
     .stream = cuda_stream,
 };
 

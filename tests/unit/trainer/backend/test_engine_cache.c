@@ -32,7 +32,7 @@ CleanTest(engine_cache, finds_what_was_added_and_ignores_more_than_it_holds)
     cr_assert_not(stk_engine_cache_find(cache, "conv 4096", &found));
     cr_assert_not(stk_engine_cache_find(cache, "conv", &found));
     cr_assert_eq(stk_engine_cache_entries(cache), STK_ENGINE_CACHE_ENTRIES_MAX);
-    const char *const lines = stk_engine_cache_replaced(cache)->lines;
+    const char *const lines = stk_engine_cache_report(cache)->lines;
     cr_assert_eq(strstr(lines, "conv 0: engine 0, 2.5 us\nconv 1: engine 1\n"), lines, "%s", lines);
     cr_assert_lt(strlen(lines), (size_t)STK_ENGINE_LINES_BYTES);
     cr_assert_eq(lines[strlen(lines) - 1], '\n');
@@ -58,12 +58,12 @@ CleanTest(engine_cache, keeps_what_failed_and_says_what_replaced_it)
     check(cache, "conv", 33);
     cr_assert_eq(stk_engine_cache_failed(cache, "conv"), 7);
     cr_assert_eq(stk_engine_cache_entries(cache), 1);
-    cr_assert_str_eq(stk_engine_cache_replaced(cache)->first,
+    cr_assert_str_eq(stk_engine_cache_report(cache)->first,
                      "conv: engine 30 failed; no other engine runs");
-    cr_assert_eq(stk_engine_cache_replaced(cache)->graphs, 2);
+    cr_assert_eq(stk_engine_cache_report(cache)->graphs, 2);
     failures.first.code = STOKER_OK; /* known before */
     stk_engine_cache_add(cache, "another", &choice, &failures);
-    cr_assert_eq(stk_engine_cache_replaced(cache)->graphs, 2);
+    cr_assert_eq(stk_engine_cache_report(cache)->graphs, 2);
     stk_engine_cache_destroy(&cache);
 }
 

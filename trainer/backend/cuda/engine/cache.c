@@ -19,7 +19,7 @@ struct entry {
 
 struct stk_engine_cache {
     uint32_t entries;
-    struct stk_engine_replaced replaced;
+    struct stk_engine_report report;
     size_t lines_used;
     struct entry entry[STK_ENGINE_CACHE_ENTRIES_MAX];
 };
@@ -69,17 +69,17 @@ uint64_t stk_engine_cache_failed(const struct stk_engine_cache *cache, const cha
 }
 
 /* first.code: an engine failed in this choice, and not only in an earlier one. */
-static void count(struct stk_engine_replaced *replaced, const char *key,
+static void count(struct stk_engine_report *report, const char *key,
                   const struct stk_engine_choice *choice,
                   const struct stk_engine_failures *failures)
 {
-    if (failures->first.code == STOKER_OK || replaced->graphs++ > 0)
+    if (failures->first.code == STOKER_OK || report->graphs++ > 0)
         return;
     if (choice == NULL)
-        (void)snprintf(replaced->first, sizeof(replaced->first), "%s: %s; no other engine runs",
-                       key, failures->first.message);
+        (void)snprintf(report->first, sizeof(report->first), "%s: %s; no other engine runs", key,
+                       failures->first.message);
     else
-        (void)snprintf(replaced->first, sizeof(replaced->first),
+        (void)snprintf(report->first, sizeof(report->first),
                        "%s: %s; engine %" PRId64 " runs instead", key, failures->first.message,
                        choice->engine);
 }
@@ -94,7 +94,7 @@ static void write_line(struct stk_engine_cache *cache, const char *key,
         snprintf(line, sizeof(line), "%s: engine %" PRId64 "%s\n", key, choice->engine, time);
     if (cache->lines_used + (size_t)bytes >= STK_ENGINE_LINES_BYTES)
         return;
-    memcpy(cache->replaced.lines + cache->lines_used, line, (size_t)bytes);
+    memcpy(cache->report.lines + cache->lines_used, line, (size_t)bytes);
     cache->lines_used += (size_t)bytes;
 }
 
@@ -106,7 +106,7 @@ void stk_engine_cache_add(struct stk_engine_cache *cache, const char *key,
     struct entry *entry = (struct entry *)find(cache, key);
     assert(length < STK_ENGINE_KEY_BYTES);
     assert(entry == NULL || !entry->runs);
-    count(&cache->replaced, key, choice, failures);
+    count(&cache->report, key, choice, failures);
     if (entry == NULL) {
         if (cache->entries == STK_ENGINE_CACHE_ENTRIES_MAX)
             return;
@@ -121,7 +121,7 @@ void stk_engine_cache_add(struct stk_engine_cache *cache, const char *key,
     entry->failed = failures->engines;
 }
 
-const struct stk_engine_replaced *stk_engine_cache_replaced(const struct stk_engine_cache *cache)
+const struct stk_engine_report *stk_engine_cache_report(const struct stk_engine_cache *cache)
 {
-    return &cache->replaced;
+    return &cache->report;
 }

@@ -16,14 +16,14 @@ enum {
     STK_ENGINE_LINES_BYTES = 16384
 };
 
-/* Engines that were replaced because they failed. */
-struct stk_engine_replaced {
+/* What a user is told of the engines. */
+struct stk_engine_report {
     uint64_t graphs; /* graphs and products of which an engine was replaced, or which none runs */
     /* Of the first of them: its key, the engine that failed and why, and the one that runs
      * instead. */
     char first[STK_ENGINE_KEY_BYTES + sizeof(((stoker_error *)NULL)->message)];
-    /* Of each key that has an engine a line, with the time of one run if it was timed; those that
-     * have no room are left out. */
+    /* A line for each key that has an engine, with the time of one run if it was timed. Lines that
+     * do not fit are left out. */
     char lines[STK_ENGINE_LINES_BYTES];
 };
 
@@ -49,6 +49,6 @@ void stk_engine_cache_add(struct stk_engine_cache *cache, const char *key,
                           const struct stk_engine_failures *failures);
 
 /* Valid as long as the cache. */
-const struct stk_engine_replaced *stk_engine_cache_replaced(const struct stk_engine_cache *cache);
+const struct stk_engine_report *stk_engine_cache_report(const struct stk_engine_cache *cache);
 
 #endif
