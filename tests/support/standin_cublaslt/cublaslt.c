@@ -322,27 +322,27 @@ static void store(void *data, cudaDataType_t type, uint64_t i, float value)
         ((float *)data)[i] = value;
 }
 
-/* op(matrix) in doubles, dense, column-major. */
-static double *widen(const void *data, const struct layout *l, cublasOperation_t op)
+/* op(matrix) in float32, dense, column-major. */
+static float *widen(const void *data, const struct layout *l, cublasOperation_t op)
 {
     const uint64_t ld = (uint64_t)l->ld;
     const bool as_it_lies = op == CUBLAS_OP_N;
-    double *const wide = malloc(l->rows * l->columns * sizeof(*wide));
+    float *const wide = malloc(l->rows * l->columns * sizeof(*wide));
     if (wide == NULL)
         abort();
     for (uint64_t column = 0; column < l->columns; column++)
         for (uint64_t row = 0; row < l->rows; row++)
             wide[as_it_lies ? column * l->rows + row : row * l->columns + column] =
-                (double)load(data, l->type, column * ld + row);
+                load(data, l->type, column * ld + row);
     return wide;
 }
 
 /* Apply alpha, the old values and the epilogue. */
-static void write_column(const struct work *w, uint64_t column, const double *sums)
+static void write_column(const struct work *w, uint64_t column, const float *sums)
 {
     for (uint64_t row = 0; row < w->d.rows; row++) {
         const uint64_t at = row + column * (uint64_t)w->d.ld;
-        float value = (float)((double)w->alpha * sums[row]);
+        float value = w->alpha * sums[row];
         if (w->beta < 0 || w->beta > 0)
             value += w->beta * load(w->old, w->d.type, at);
         if (has_bias(w->matmul.epilogue))
@@ -356,16 +356,16 @@ static void write_column(const struct work *w, uint64_t column, const double *su
 static void multiply(const struct work *w)
 {
     const uint64_t depth = w->matmul.left == CUBLAS_OP_N ? w->a.columns : w->a.rows;
-    double *const left = widen(w->left, &w->a, w->matmul.left);    /* [depth][rows] */
-    double *const right = widen(w->right, &w->b, w->matmul.right); /* [columns][depth] */
-    double *const sums = malloc(w->d.rows * sizeof(*sums));
+    float *const left = widen(w->left, &w->a, w->matmul.left);    /* [depth][rows] */
+    float *const right = widen(w->right, &w->b, w->matmul.right); /* [columns][depth] */
+    float *const sums = malloc(w->d.rows * sizeof(*sums));
     if (sums == NULL)
         abort();
     for (uint64_t column = 0; column < w->d.columns; column++) {
         memset(sums, 0, w->d.rows * sizeof(*sums));
         for (uint64_t k = 0; k < depth; k++) {
-            const double factor = right[column * depth + k];
-            const double *const values = left + k * w->d.rows;
+            const float factor = right[column * depth + k];
+            const float *const values = left + k * w->d.rows;
             for (uint64_t row = 0; row < w->d.rows; row++)
                 sums[row] += factor * values[row];
         }
