@@ -58,18 +58,18 @@ static int add_name(const struct expansion *in, const char *name)
 
 /* ---- wildcards ------------------------------------------------------------------ */
 
-/* The names that match a pattern, part by part. */
+/* The search for names that match a pattern, one folder after the other. */
 struct matching {
     struct expansion *in;
-    const char *part; /* of the pattern, from the first one with a wildcard in this folder on */
+    const char *part; /* in the pattern: what names in this folder must match */
     size_t part_bytes;
-    char *folder; /* PATH_MAX bytes: the folder at hand, with its '/', or "" */
+    char *folder; /* [PATH_MAX] the folder that is searched, ending in '/', or "" */
     int depth;
 };
 
 static int match_from(struct matching *matching, const char *pattern);
 
-/* Take an entry whose name matches: it is a name of the list, or a folder to look into. */
+/* Add an entry that matches the last part of the pattern; search one that matches another part. */
 static int take_entry(void *context, struct stk_listed *entry)
 {
     struct matching *matching = context;
@@ -90,7 +90,7 @@ static int take_entry(void *context, struct stk_listed *entry)
     return match_from(&inner, behind + 1);
 }
 
-/* List the folder at hand; `begin`: the plain beginning of the names that match. */
+/* Search one folder. begin: what its part of the pattern begins with, up to the wildcard. */
 static int list_matches(struct matching *matching, const char *begin)
 {
     struct stk_storage_folder root;
@@ -98,7 +98,7 @@ static int list_matches(struct matching *matching, const char *begin)
     const char *folder = matching->folder[0] != '\0' ? matching->folder : matching->in->here;
     int rc = stk_storage_enter(&root, matching->in->storage, folder, &said);
     if (rc != STOKER_OK && said.os_errno == ENOTDIR)
-        return STOKER_OK; /* a file of a name that matches */
+        return STOKER_OK; /* the name that matched was a file's */
     if (rc == STOKER_OK) {
         said.code = STOKER_OK;
         rc = stk_storage_list(&root, ".", begin, take_entry, matching, &said);
@@ -109,8 +109,7 @@ static int list_matches(struct matching *matching, const char *begin)
     return rc;
 }
 
-/* Add the names that begin with the folder at hand, which has PATH_MAX bytes, and go on as the
- * pattern. */
+/* Search matching->folder for what is left of the pattern: append its plain folders, then list. */
 static int match_from(struct matching *matching, const char *pattern)
 {
     char begin[PATH_MAX];

@@ -33,7 +33,7 @@ struct folder {
     uint32_t longest_bytes;       /* largest file within max_file_bytes */
     uint64_t pixels_max;          /* largest image that is resized */
     struct stk_storage_folder root;
-    char *path; /* the root's */
+    char *path; /* of the root */
     struct stk_label_column column;
 };
 
@@ -386,7 +386,7 @@ static bool is_image_name(const char *name)
     return dot != NULL && name[0] != '.' && stk_kind_of_extension(dot + 1) != STK_SHARD_RAW;
 }
 
-/* While a folder is looked at: ends at the first find, or after some entries. */
+/* The search of recognize(): it ends at the first image, or after some entries. */
 struct look {
     const struct stk_storage_folder *root;
     int left;

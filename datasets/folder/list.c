@@ -159,7 +159,7 @@ int stk_folder_list(struct stk_folder_listing *listing, const struct stk_folder_
     int rc = STOKER_OK;
     (void)stk_storage_join(whole, wish->root->path, listing->path);
     if (wish->root->fd >= 0) {
-        /* Before the names are read: what changes meanwhile makes the stamp an old one. */
+        /* Taken before the names are read, so that a change in between is noticed later. */
         const int os_errno = stk_folder_stamp(wish->root->fd, listing->path, &listing->stamp);
         if (os_errno != 0)
             return stk_local_failed(whole, os_errno, "folder", error);

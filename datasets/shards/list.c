@@ -11,7 +11,7 @@ bool stk_shard_list_takes(const char *name)
     return length > 4 && name[0] != '.' && strcmp(name + length - 4, ".stk") == 0;
 }
 
-/* A list that is being made. */
+/* A list in the making. */
 struct listing {
     struct stk_shard_list *list;
     const char *directory;

@@ -25,8 +25,8 @@ struct stk_token_header {
 };
 
 /* Open the file named file->path, or the X.bin of an X.idx, and check its header: sets all of *file
- * but `first`, and *header. `keep`: leave it open, if it is a local one; others stay open. On
- * failure *file only has its path. Errors as stk_tokens_open(). */
+ * but `first`, and *header. `keep`: leave a local file open (in a storage there is nothing to
+ * close). On failure *file only has its path. Errors as stk_tokens_open(). */
 int stk_token_file_open(struct stk_token_file *file, struct stk_token_header *header,
                         const struct stk_tokens_wish *wish, bool keep, stoker_error *error);
 

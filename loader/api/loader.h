@@ -76,7 +76,7 @@ struct stoker_loader {
     stoker_dataset *dataset; /* shared with the caller */
     stoker_loader_options options;
     char reader_reason[128];
-    /* A copy of the caller's, or that of storages; all zero without either. */
+    /* A copy of options.reader, or the reader of storages; all zero without either. */
     stoker_reader own_reader;
     struct stk_storage_reader storage_reader; /* if files are in storages */
 

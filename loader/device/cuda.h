@@ -37,7 +37,8 @@ const char *stk_gpu_words(const struct stk_cuda_runtime *runtime, cudaError_t co
 
 /* 0, or the device has failed. */
 int stk_gpu_check(struct stk_gpu *gpu, cudaError_t code, const char *what);
-/* 0; or STOKER_EDEVICE with the reason in `why`: this call alone has failed. */
+/* Like stk_gpu_check(), but the device stays usable: returns 0, or STOKER_EDEVICE with the reason in
+ * `why`. */
 int stk_gpu_explain(const struct stk_gpu *gpu, cudaError_t code, const char *what,
                     char why[STK_DEVICE_WHY_BYTES]);
 
@@ -52,7 +53,7 @@ struct stk_gpu_before {
  * call that may wait or allocate, and end the recording. 0, or the device has failed. leave only
  * after enter returned 0. */
 int stk_gpu_enter(struct stk_gpu *gpu, struct stk_gpu_before *before);
-/* The same, with the reason in `why`. */
+/* Like stk_gpu_enter(), but the device stays usable, and `why` receives the reason. */
 int stk_gpu_enter_or_explain(struct stk_gpu *gpu, struct stk_gpu_before *before,
                              char why[STK_DEVICE_WHY_BYTES]);
 void stk_gpu_leave(struct stk_gpu *gpu, struct stk_gpu_before before);

@@ -5,8 +5,7 @@
 
 #include "loader/api/loader.h"
 
-/* What may take the place of the chosen reader. Nothing replaces the caller's own, or that of
- * storages. */
+/* Returns which reader may replace the chosen one if it fails. */
 enum stk_reader_rule stk_file_reader_rule(const stoker_loader *loader);
 
 /* Choose the reader: sets pipeline.reader, files and read_depth. Returns 0 or a stoker_err, with

@@ -123,8 +123,8 @@ static size_t bytes_of(const struct stk_decode_lane *lane, const struct stk_lane
     return aligned((size_t)image->height * image->width * lane->decode->channels);
 }
 
-/* Images from `first` on that are decoded and transformed at once, at least one: of one epoch, with
- * room for their pixels and for the kernels' scratch. Prepares the launches for them. */
+/* Choose how many images, from `first` on, are decoded and transformed at once, and prepare their
+ * launches. They belong to one epoch, and their pixels and the kernels' scratch have to fit. */
 static uint32_t choose_images(struct stk_decode_lane *lane, uint32_t first)
 {
     const struct stk_device_decode *decode = lane->decode;
@@ -148,7 +148,7 @@ static uint32_t choose_images(struct stk_decode_lane *lane, uint32_t first)
     }
     stk_launch_steps_init(&lane->steps, &decode->plan->transform, height, width, count);
     while (lane->steps.scratch_bytes > decode->scratch_bytes) {
-        count = (count + 1) / 2; /* one fits */
+        count = (count + 1) / 2; /* ends: there is room for one */
         stk_launch_steps_init(&lane->steps, &decode->plan->transform, height, width, count);
     }
     stk_launch_steps_place(&lane->steps, lane->pixels + aligned(decode->pixel_bytes), count);
@@ -159,7 +159,8 @@ static uint32_t choose_images(struct stk_decode_lane *lane, uint32_t first)
 static uint32_t fill_table(struct stk_decode_lane *lane, uint32_t first, uint32_t count)
 {
     const struct stk_device_decode *decode = lane->decode;
-    const struct stk_launch_batch *batch = &lane->steps.first.batch; /* may take one as a line */
+    /* Images of one size may be transformed as one long line: the batch says which size counts. */
+    const struct stk_launch_batch *batch = &lane->steps.first.batch;
     struct stk_lane_table *table = &lane->table;
     uint32_t listed = 0;
     for (uint32_t i = 0; i < count; i++) {

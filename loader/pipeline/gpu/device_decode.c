@@ -8,11 +8,11 @@
 #include "loader/base/memory/memory.h"
 #include "loader/pipeline/gpu/device_kernel.h"
 
-/* A lane's room for what would otherwise grow with its images. */
+/* Limits of a lane's memory. */
 enum {
     PIXEL_BYTES = 64 << 20, /* decoded images: about a hundred photographs of 500 x 375 */
     SCRATCH_BYTES = 16 << 20,
-    FILE_BYTES = 16 << 20, /* files that wait, before the last: 64 of 256 KB */
+    FILE_BYTES = 16 << 20, /* files that wait, without the last one: 64 of 256 KB */
 };
 
 /* What is done to an image: nothing, if there are no transforms. */

@@ -129,8 +129,8 @@ static bool is_whole_file(const struct stk_fetch *fetch)
     return fetch->read.path != NULL;
 }
 
-/* Returns true if nothing but the ring may deliver the bytes: it is the caller's own, or calls the
- * storage that they are in. */
+/* Returns true if only the ring may deliver the bytes: the reader is the caller's own, or they lie
+ * in a storage. */
 static bool is_own(const struct stk_fetcher *fetcher, const struct stk_fetch *fetch)
 {
     const struct stk_pipeline *pipeline = fetcher->pipeline;
@@ -409,8 +409,8 @@ static bool passes(const struct stk_fetch *fetch, int os_errno)
     /* ECANCELED: the submitting thread has ended, and io_uring canceled its reads. */
     if (os_errno == EINTR || os_errno == EAGAIN || os_errno == ECANCELED)
         return true;
-    /* Descriptors become free, and a stale name is looked up again, unless that says its version
-     * has changed. */
+    /* Descriptors become free, and a stale name is looked up again. If a version was wanted, ESTALE
+     * means that the object has changed. */
     const bool stale = os_errno == ESTALE && fetch->read.version == 0;
     return is_whole_file(fetch) && (os_errno == EMFILE || os_errno == ENFILE || stale);
 }

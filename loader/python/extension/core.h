@@ -110,7 +110,7 @@ void core_let_go(void *context);
 
 /* ---- storage.c ---- */
 
-/* A storage of the user's object, of which *out has a reference. */
+/* Make a storage that calls the methods of a Python object; it holds a reference to the object. */
 int core_storage(PyObject *module, PyObject *object, stoker_storage **out);
 
 /* ---- mix.c, pack.c: methods of Dataset ---- */

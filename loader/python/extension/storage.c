@@ -2,8 +2,8 @@
  *
  *   thread of the library ──▶ takes the GIL ──▶ look(name), list(prefix), read(name, ...)
  *
- * An OSError with an errno is that error; any other exception is kept for the call that fails of
- * it.
+ * If a method raises an OSError with an errno, the library receives the errno. Any other exception
+ * is kept, and raised again by the Python call that fails because of it.
  */
 #include "core.h"
 #include <errno.h>

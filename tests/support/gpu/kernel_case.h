@@ -42,7 +42,7 @@ struct kernel_buffer {
     enum kernel_number number;
     enum kernel_role role;
     size_t count;
-    size_t made; /* numbers that are made up: all, or none of so many that they are left zeros */
+    size_t made; /* how many are filled in: all, or, if there are too many, none (zeros) */
     int alias;   /* the buffer whose memory it is; -1 = its own */
     /* Largest difference, relative to the largest number of the buffer; 0 = the same bits. */
     double loose;

@@ -52,8 +52,8 @@ extern struct standin_state standin;
  * `light`. */
 cudaError_t standin_begin(void);
 cudaError_t standin_begin_light(void);
-/* The same for a query, and its end. Those in a row count as one call: a test that fails each call
- * need not fail hundreds of equal ones. */
+/* Begin and end a query, such as cudaEventQuery. Consecutive queries count as one call, so a test
+ * that makes every call fail once need not go through hundreds of polls. */
 cudaError_t standin_begin_look(void);
 cudaError_t standin_end_look(bool done);
 /* Returns true if the calls of this thread are the test's own. */
