@@ -37,8 +37,8 @@ const char *stk_gpu_words(const struct stk_cuda_runtime *runtime, cudaError_t co
 
 /* 0, or the device has failed. */
 int stk_gpu_check(struct stk_gpu *gpu, cudaError_t code, const char *what);
-/* Like stk_gpu_check(), but the device stays usable: returns 0, or STOKER_EDEVICE with the reason in
- * `why`. */
+/* Like stk_gpu_check(), but the device stays usable: returns 0, or STOKER_EDEVICE with the reason
+ * in `why`. */
 int stk_gpu_explain(const struct stk_gpu *gpu, cudaError_t code, const char *what,
                     char why[STK_DEVICE_WHY_BYTES]);
 

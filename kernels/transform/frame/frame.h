@@ -134,8 +134,8 @@ STK_RNG void stk_frame_rectangle(const struct stk_framing *framing, uint32_t hei
     stk_frame_middle(framing, height, width, frame);
 }
 
-/* Sets the size of the grid from the rectangle. The products fit in 31 bits: sides of the source are
- * below 2^16, those of the grid at most 2^14. */
+/* Sets the size of the grid from the rectangle. The products fit in 31 bits: sides of the source
+ * are below 2^16, those of the grid at most 2^14. */
 STK_RNG void stk_frame_grid(const struct stk_framing *framing, struct stk_frame *frame)
 {
     const uint32_t height = frame->height, width = frame->width;

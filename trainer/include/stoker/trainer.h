@@ -155,7 +155,8 @@ typedef struct stoker_trainer_options {
      * with GPUs add theirs once per update: equal up to rounding if accumulate > 1. */
     bool deterministic;
     /* Time a GPU's algorithms and choose the fastest; default false = follow the library's
-     * heuristics. Takes 0.5 s more at the start, until the GPU's clock has risen. Only on "cuda". */
+     * heuristics. Takes 0.5 s more at the start, until the GPU's clock has risen. Only on
+     * "cuda". */
     bool benchmark;
     /* On a GPU, queue the operations of a step one by one; default false = launch each step as one
      * CUDA graph from its second run on. The results are the same. */
