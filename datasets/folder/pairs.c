@@ -44,8 +44,8 @@ struct pairs {
     bool has_key;   /* a last field and part: the key */
     /* Lists of files: the arrays beside them, whose fields and parts follow; else NULL. */
     struct stk_array_set *beside;
-    stoker_file
-        root; /* the folder that paths start from: the working directory, or a storage's top */
+    /* The folder that paths start from: the working directory, or a storage's top. */
+    stoker_file root;
     uint32_t key_max; /* bytes of the longest key */
     uint32_t longest_bytes;
     uint64_t pixels_max;
