@@ -8,6 +8,14 @@
 /* Threads of a block, in x. Kernels are launched without dynamic shared memory. */
 enum { STK_LAUNCH_THREADS = 256 };
 
+/* Launch bounds of kernels of which CUDA 12.8 spills a register or two on these GPUs to fit more
+ * blocks on a multiprocessor: so many are enough. */
+#if defined(__CUDA_ARCH__) && (__CUDA_ARCH__ == 800 || __CUDA_ARCH__ >= 1000)
+#define STK_LAUNCH_UNSPILLED(blocks) STK_LAUNCH_THREADS, blocks
+#else
+#define STK_LAUNCH_UNSPILLED(blocks) STK_LAUNCH_THREADS
+#endif
+
 struct stk_launch_grid {
     uint32_t x, y;
 };

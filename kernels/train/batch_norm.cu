@@ -115,7 +115,7 @@ static __device__ __forceinline__ void backward(const stk_train_batch_norm_backw
         backward_of<T, 1>(a);
 }
 
-STK_KERNEL(stk_train_batch_norm, stk_train_batch_norm, batch_norm)
+STK_KERNEL_BOUNDED(stk_train_batch_norm, stk_train_batch_norm, batch_norm, STK_LAUNCH_UNSPILLED(4))
 STK_KERNEL(stk_train_batch_norm_backward, stk_train_batch_norm_backward, backward)
 
 extern "C" __global__ void __launch_bounds__(STK_LAUNCH_THREADS)

@@ -266,6 +266,8 @@ static __device__ __forceinline__ void backward_sums(const stk_train_batch_norm_
 }
 
 STK_KERNEL(stk_train_bias_gradient, stk_train_bias_gradient, bias_gradient)
-STK_KERNEL(stk_train_batch_norm_moments, stk_train_batch_norm_moments, moments)
-STK_KERNEL(stk_train_batch_norm_sums, stk_train_batch_norm_sums, sums_to_share)
+STK_KERNEL_BOUNDED(stk_train_batch_norm_moments, stk_train_batch_norm_moments, moments,
+                   STK_LAUNCH_UNSPILLED(4))
+STK_KERNEL_BOUNDED(stk_train_batch_norm_sums, stk_train_batch_norm_sums, sums_to_share,
+                   STK_LAUNCH_UNSPILLED(4))
 STK_KERNEL(stk_train_batch_norm_backward_sums, stk_train_batch_norm_backward, backward_sums)

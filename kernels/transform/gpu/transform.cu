@@ -262,7 +262,7 @@ static __device__ __forceinline__ void stk_crop(const struct stk_crop_launch &la
 }
 
 #define DEFINE_CROP(name, type, planes)                                                            \
-    extern "C" __global__ void __launch_bounds__(STK_LAUNCH_THREADS)                               \
+    extern "C" __global__ void __launch_bounds__(STK_LAUNCH_UNSPILLED(6))                          \
         name(const __grid_constant__ struct stk_crop_launch launch)                                \
     {                                                                                              \
         constexpr uint32_t element_words = (planes)                  ? 0                           \
