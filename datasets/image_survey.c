@@ -204,8 +204,9 @@ int stk_image_survey(struct stk_image_survey *out, const struct stk_survey_set *
         survey.looks[i].id =
             set->count / survey.count * i + set->count % survey.count * i / survey.count;
     atomic_init(&survey.next, 0);
-    stk_threads_run(stk_threads_together(survey.count / LOOKS_PER_THREAD), "stoker-look",
-                    survey_images, &survey);
+    stk_threads_run(
+        stk_threads_together(set->far ? survey.count : survey.count / LOOKS_PER_THREAD, set->far),
+        "stoker-look", survey_images, &survey);
     const int rc = evaluate(out, &survey, error);
     stk_free(survey.looks);
     return rc;

@@ -21,6 +21,7 @@ struct stk_survey_set {
     const char *path;   /* the data set's, for messages */
     uint64_t count;     /* images, at least 1 */
     uint64_t bytes_max; /* longer images are skipped */
+    bool far;           /* reading an image takes a round trip */
     uint64_t (*bytes)(const void *self, uint64_t id);
 
     /* Read the first `bytes` bytes of an image into room and find its shape. STOKER_ETRUNCATED:

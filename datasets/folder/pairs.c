@@ -262,6 +262,8 @@ static int open_images(const struct opening *opening, struct field *field)
                                         .path = opening->base.path,
                                         .count = field->list.count,
                                         .bytes_max = opening->base.file_bytes_max,
+                                        .far = stk_storage_is_far(opening->base.storage,
+                                                                  opening->base.path),
                                         .bytes = bytes_of,
                                         .probe = probe,
                                         .name = name_of };

@@ -5,9 +5,10 @@
  *
  * More zeros, up to any block size, or another archive may follow the zeros that end an archive.
  *
- * Only headers are read, through a window of one page, so that one read serves several small
- * members. A size is checked against the file before it is used, so each step moves forward and the
- * last one ends.
+ * Only headers are read, through a window, so that one read serves several small members: of a page
+ * if the archive is a local file. If each read takes a round trip, the window doubles as long as
+ * the next header lies less than a window behind it. A size is checked against the file before it
+ * is used, so each step moves forward and the last one ends.
  */
 #include "datasets/tar/walk.h"
 
@@ -16,20 +17,22 @@
 
 #include "loader/base/memory/memory.h"
 
-enum { WINDOW_BYTES = 4096 };
+enum { WINDOW_BYTES = 4096, FAR_WINDOW_BYTES = 1 << 20 };
 
 struct stk_tar_walk {
     const struct stk_source *source;
     uint64_t at; /* the next header */
     uint64_t window_at;
     size_t window_bytes; /* 0 = nothing read yet */
-    bool has_name;       /* name[] was given by a header in front */
+    size_t next_bytes;   /* of the next window, up to window_max */
+    size_t window_max;
+    bool has_name; /* name[] was given by a header in front */
     bool is_sparse;
     bool has_bytes;
     uint64_t bytes; /* with has_bytes */
     char name[STK_TAR_NAME_MAX + 1];
-    uint8_t window[WINDOW_BYTES];
     char records[STK_TAR_RECORDS_MAX];
+    uint8_t window[]; /* [window_max] */
 };
 
 #define FAIL(walk, code, offset, ...)                                                              \
@@ -40,10 +43,14 @@ struct stk_tar_walk {
 int stk_tar_walk_create(struct stk_tar_walk **out, const struct stk_source *source,
                         stoker_error *error)
 {
-    struct stk_tar_walk *walk = stk_calloc(1, sizeof(*walk));
+    const bool far = stk_storage_is_far(source->storage, source->path);
+    const size_t window_max = far ? FAR_WINDOW_BYTES : WINDOW_BYTES;
+    struct stk_tar_walk *walk = stk_calloc(1, sizeof(*walk) + window_max);
     if (walk == NULL)
         return stk_refuse_file(error, STOKER_ENOMEM, source->path, STOKER_NO_OFFSET, "tar");
     walk->source = source;
+    walk->next_bytes = WINDOW_BYTES;
+    walk->window_max = window_max;
     *out = walk;
     return STOKER_OK;
 }
@@ -64,7 +71,13 @@ int stk_tar_walk_read(struct stk_tar_walk *walk, uint64_t offset, size_t bytes, 
     if (offset < walk->window_at || offset - walk->window_at > walk->window_bytes ||
         bytes > walk->window_bytes - (size_t)(offset - walk->window_at)) {
         const uint64_t left = walk->source->size - offset;
-        const size_t wanted = left < WINDOW_BYTES ? (size_t)left : WINDOW_BYTES;
+        const uint64_t behind = walk->window_at + walk->window_bytes;
+        const bool near = offset >= behind && offset - behind < walk->next_bytes;
+        if (near && walk->window_bytes > 0 && walk->next_bytes < walk->window_max)
+            walk->next_bytes *= 2;
+        else if (!near)
+            walk->next_bytes = WINDOW_BYTES;
+        const size_t wanted = left < walk->next_bytes ? (size_t)left : walk->next_bytes;
         walk->window_bytes = 0;
         int rc = stk_source_read(walk->source, walk->window, wanted, offset, error);
         if (rc != STOKER_OK)

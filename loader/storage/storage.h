@@ -46,6 +46,14 @@ static inline bool stk_storage_join(char out[PATH_MAX], const char *folder, cons
 int stk_storage_look(const stoker_storage *storage, const char *name, stoker_object *out,
                      stoker_error *error);
 
+/* Returns true if reading the name may take a round trip: read much at a time, and many
+ * together. */
+static inline bool stk_storage_is_far(const stoker_storage *storage, const char *name)
+{
+    (void)name;
+    return storage != &stk_storage_local;
+}
+
 /* Returns true if there is a file, a folder, or anything else of that name. */
 bool stk_storage_has(const stoker_storage *storage, const char *name);
 

@@ -21,7 +21,7 @@
 #include "loader/base/fault.h"
 #include "loader/base/memory/cgroup.h"
 
-enum { TOGETHER_PER_CPU = 2 };
+enum { TOGETHER_PER_CPU = 2, NEAR_MAX = 16 };
 
 int stk_thread_start(pthread_t *thread, const char *name, void *(*run)(void *), void *argument)
 {
@@ -109,14 +109,14 @@ uint32_t stk_cpu_count(void)
     return quota < count ? quota : count;
 }
 
-uint32_t stk_threads_together(uint64_t pieces)
+uint32_t stk_threads_together(uint64_t pieces, bool far)
 {
     if (pieces <= 1)
         return 1; /* the quota takes a dozen files to read */
-    uint64_t count = (uint64_t)stk_cpu_count() * TOGETHER_PER_CPU;
-    if (count > STK_THREADS_TOGETHER_MAX)
-        count = STK_THREADS_TOGETHER_MAX;
-    return pieces < count ? (uint32_t)(pieces < 1 ? 1 : pieces) : (uint32_t)count;
+    uint64_t count = STK_THREADS_TOGETHER_MAX;
+    if (!far && (count = (uint64_t)stk_cpu_count() * TOGETHER_PER_CPU) > NEAR_MAX)
+        count = NEAR_MAX;
+    return pieces < count ? (uint32_t)pieces : (uint32_t)count;
 }
 
 void stk_threads_run(uint32_t count, const char *name, void *(*run)(void *), void *argument)

@@ -13,10 +13,11 @@
  * its own threads. Returns 0 or STOKER_ETHREAD. */
 int stk_thread_start(pthread_t *thread, const char *name, void *(*run)(void *), void *argument);
 
-enum { STK_THREADS_TOGETHER_MAX = 16 };
+enum { STK_THREADS_TOGETHER_MAX = 64 };
 
-/* Threads that should share `pieces` pieces of work that half waits for storage: 1..16. */
-uint32_t stk_threads_together(uint64_t pieces);
+/* Threads that should share `pieces` pieces of work: 1..16, by the number of CPUs, if they half
+ * wait for disks; 1..64 if they nearly only wait, for what is `far`. */
+uint32_t stk_threads_together(uint64_t pieces, bool far);
 
 /* Run `run` in this thread and in up to count - 1 more, as many as can be started, and wait for
  * all. */

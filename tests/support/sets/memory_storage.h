@@ -25,6 +25,7 @@ struct stk_memory_storage {
     uint32_t count;
     uint64_t read_max;      /* a read returns no more; 0 = all */
     _Atomic uint64_t reads; /* so far */
+    _Atomic uint64_t read_bytes;
     _Atomic uint64_t looks;
     uint64_t fails_from; /* reads from this one on fail: 0 = none */
     int read_errno;
@@ -151,6 +152,7 @@ static inline int64_t stk_memory_read(void *self, const char *name, uint64_t ver
     if (storage->read_max > 0 && count > storage->read_max)
         count = storage->read_max;
     memcpy(buffer, object->bytes + offset, count);
+    (void)atomic_fetch_add(&storage->read_bytes, count);
     return (int64_t)count;
 }
 

@@ -370,6 +370,40 @@ CleanTest(storage, one_sample_is_read_in_the_calling_thread)
     take_down();
 }
 
+/* ---- round trips ---------------------------------------------------------------- */
+
+/* Each read may take a round trip: small members are read many at a time, large ones stepped
+ * over. */
+CleanTest(storage, an_archive_is_indexed_in_few_reads)
+{
+    static const struct {
+        uint32_t members, bytes;
+        uint64_t reads_max, read_bytes_max;
+    } rows[] = { { 1500, 8, 16, 1600 << 10 }, { 10, 150 << 10, 24, 128 << 10 } };
+    static struct stk_archive archive;
+    static uint8_t text[150 << 10];
+    directory = stk_directory_make();
+    for (size_t row = 0; row < sizeof(rows) / sizeof(rows[0]); row++) {
+        char name[64];
+        archive.size = 0;
+        for (uint32_t i = 0; i < rows[row].members; i++) {
+            (void)snprintf(name, sizeof(name), "%04u.txt", i);
+            stk_archive_add(&archive, '0', name, text, rows[row].bytes);
+        }
+        stk_archive_end(&archive);
+        stk_file_write(&directory, "members.tar", archive.at, archive.size);
+        stk_memory_storage_make(&memory, &directory, NULL);
+        stoker_dataset *dataset = in_memory("tar:#/members.tar?fields=txt");
+        cr_assert_eq(stoker_dataset_get_info(dataset)->count, rows[row].members);
+        cr_assert_leq(memory.reads, rows[row].reads_max, "%llu", (unsigned long long)memory.reads);
+        cr_assert_leq(memory.read_bytes, rows[row].read_bytes_max, "%llu",
+                      (unsigned long long)memory.read_bytes);
+        stoker_dataset_close(&dataset);
+        stoker_storage_close(&memory.storage);
+    }
+    stk_directory_remove(&directory);
+}
+
 /* ---- failures while opening ----------------------------------------------------- */
 
 static void expect_refused(const char *spec, int code, const char *const *says)
