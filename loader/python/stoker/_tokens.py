@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import Any, Callable, Dict, List, Optional, Sequence, Union
 
-from ._datasets import Dataset, concat, dataset_of, open
+from ._datasets import Dataset, Storage, concat, dataset_of, open
 from ._errors import OptionError, refusing
 from ._options import dtype_name
 
@@ -29,6 +29,7 @@ def tokens(
     split: Optional[str] = None,
     map: bool = False,
     max_bytes: Optional[int] = None,
+    storage: Optional[Storage] = None,
 ) -> Dataset:
     """Windows of consecutive tokens of files: llm.c and modded-nanogpt `.bin`, Megatron `.idx` and `.bin`, `.npy`, and raw ones
     (nanoGPT). Opening reads a header of each file, whatever its size.
@@ -56,6 +57,7 @@ def tokens(
     map            take tokens from mapped files: faster if they are in the page cache, but a file that gets shorter then ends the
                    process. Default False
     max_bytes      for the index of documents, which "document_ids" needs; None: 16 GiB
+    storage        what the names are in, as for open(); None: local files
 
     Orders. DataLoader(..., shuffle=True) gives every window once an epoch, in a new order. DataLoader(..., order="uniform") draws
     windows with replacement: with stride=1 those of nanoGPT. llm.c's: shuffle=False, deal="batches", and here multiple =
@@ -74,7 +76,7 @@ def tokens(
     if len(paths) > 1 and (test is not None or "document_ids" in fields):
         what = "test" if test is not None else "document_ids"
         raise OptionError(f"tokens: {what} is about all files: give them as one path with braces or wildcards, not as {len(paths)}")
-    return _joined(paths, lambda path: open(_spec("tokens", path, parameters), split, max_bytes))
+    return _joined(paths, lambda path: open(_spec("tokens", path, parameters), split, max_bytes, storage))
 
 
 def documents(
@@ -85,6 +87,7 @@ def documents(
     stored: Any = None,
     layout: str = "auto",
     max_bytes: Optional[int] = None,
+    storage: Optional[Storage] = None,
 ) -> Dataset:
     """The documents of token files, one per sample: the field "tokens", as stored, of varying length. For pack(), or for batches by
     length: DataLoader(..., batch_values_max=32768).
@@ -92,11 +95,12 @@ def documents(
     files, stored, layout   as for tokens()
     eos, bos                the token that ends a document, or the one that begins it; Megatron's files need neither
     max_bytes               for the index of documents, 8 bytes each; None: 16 GiB
+    storage                 what the names are in, as for open(); None: local files
 
     Opening reads every token once, but for Megatron's files, whose `.idx` knows the documents. Raises as tokens().
     """
     parameters = {"eos": eos, "bos": bos, "stored": _type(stored), "layout": layout}
-    return _joined(_paths(files), lambda path: open(_spec("documents", path, parameters), None, max_bytes))
+    return _joined(_paths(files), lambda path: open(_spec("documents", path, parameters), None, max_bytes, storage))
 
 
 def pack(

@@ -87,6 +87,14 @@ def test_batches_are_those_of_local_files(files, spec, workers):
         np.testing.assert_array_equal(value, expected)
 
 
+def test_tokens_and_documents_take_a_storage(files):
+    for make in (lambda at, **more: stoker.tokens(at + "/tokens.bin", 16, stored="uint16", layout="raw", **more),
+                 lambda at, **more: stoker.documents(at + "/tokens.bin", eos=40, stored="uint16", layout="raw", **more)):
+        local, inside = make(str(files)), make("data", storage=load(files))
+        assert len(inside) == len(local) > 1
+        np.testing.assert_array_equal(inside[1][0], local[1][0])
+
+
 def test_a_missing_name_is_a_file_not_found(files):
     with pytest.raises(FileNotFoundError, match="data/none.npy"):
         stoker.open("npy:data/none.npy", storage=load(files))
