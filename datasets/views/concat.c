@@ -14,16 +14,21 @@
 #include <string.h>
 
 #include "loader/base/memory/memory.h"
+#include "loader/dataset/dataset.h"
 
 /* ---- ids ---------------------------------------------------------------------------- */
 
-static const struct stk_view_source *source_of_id(const struct stk_view *view, uint64_t id)
+enum number { ID, BLOCK };
+
+static const struct stk_view_source *source_of(const struct stk_view *view, enum number kind,
+                                               uint64_t number)
 {
     uint32_t low = 0;
     uint32_t high = view->source_count - 1;
     while (low < high) {
         const uint32_t middle = low + (high - low) / 2;
-        if (id < view->sources[middle].end)
+        const struct stk_view_source *source = &view->sources[middle];
+        if (number < (kind == ID ? source->end : source->block_end))
             high = middle;
         else
             low = middle + 1;
@@ -39,7 +44,7 @@ static uint64_t begin_of(const struct stk_view *view, const struct stk_view_sour
 static uint32_t take_of_one(const struct stk_view *view, const uint64_t *ids, uint32_t count,
                             uint64_t *mapped, const struct stk_view_source **source)
 {
-    const struct stk_view_source *const one = source_of_id(view, ids[0]);
+    const struct stk_view_source *const one = source_of(view, ID, ids[0]);
     const uint64_t begin = begin_of(view, one);
     const uint32_t most = count < STK_VIEW_RUN_MAX ? count : STK_VIEW_RUN_MAX;
     uint32_t taken = 0;
@@ -47,6 +52,32 @@ static uint32_t take_of_one(const struct stk_view *view, const uint64_t *ids, ui
         mapped[taken] = ids[taken] - begin;
     *source = one;
     return taken;
+}
+
+/* ---- blocks --------------------------------------------------------------------------- */
+
+static uint64_t block_first(const void *self, uint64_t block)
+{
+    const struct stk_view *view = self;
+    const struct stk_view_source *source = source_of(view, BLOCK, block);
+    const uint64_t before = source == view->sources ? 0 : source[-1].block_end;
+    const stoker_dataset *inner = source->dataset;
+    return begin_of(view, source) + inner->ops->block_first(inner->self, block - before);
+}
+
+/* A source without blocks leaves the view without them, too. */
+static void join_blocks(struct stk_view *view)
+{
+    uint64_t end = 0;
+    for (uint32_t i = 0; i < view->source_count; i++) {
+        const uint64_t count = stoker_dataset_get_info(view->sources[i].dataset)->block_count;
+        if (count == 0)
+            return;
+        end += count;
+        view->sources[i].block_end = end;
+    }
+    view->info.block_count = end;
+    view->ops.block_first = block_first;
 }
 
 /* ---- classes --------------------------------------------------------------------------- */
@@ -180,6 +211,7 @@ int stk_view_join(const struct stk_view_making *making, struct stk_view *view)
         view->sources[i].end = end;
     }
     view->info.count = end;
+    join_blocks(view);
     view->take_run = take_of_one;
     if (rc == STOKER_OK)
         rc = number_files(making, view);

@@ -293,6 +293,7 @@ int stk_view_make(struct stk_view **out, const struct stk_view_making *making,
     view->info = datasets[0]->info;
     view->info.dense = false;
     view->info.rows = NULL;
+    view->info.block_count = 0; /* join() adds them again: other maps of ids break them up */
     view->info.part_count = view->makes ? 0 : view->info.part_count;
     set_ops(view, making->name);
     *out = view;

@@ -22,6 +22,7 @@ enum { STK_VIEW_RUN_MAX = 128 }; /* ids mapped at a time: 1 KiB of the stack per
 struct stk_view_source {
     stoker_dataset *dataset; /* held */
     uint64_t end;            /* the view's ids of this source end here; of concat and mix only */
+    uint64_t block_end;      /* and so do its blocks, if all sources have some */
     uint32_t first_file;     /* number of its file 0 in the view */
     uint32_t directory; /* number of its directory among the view's files; STK_VIEW_NO_DIRECTORY */
 };
@@ -65,8 +66,8 @@ int stk_view_refuse(const struct stk_view_making *making, int code, const char *
     __attribute__((format(printf, 3, 4)));
 
 /* Make a view of `count` data sets, which it holds from now on. Its info is that of the first,
- * without hints that a map of ids breaks (dense, rows). Errors: STOKER_EINVAL, STOKER_ELIMIT (too
- * deep), STOKER_ENOMEM. */
+ * without hints that a map of ids breaks (dense, rows, blocks). Errors: STOKER_EINVAL,
+ * STOKER_ELIMIT (too deep), STOKER_ENOMEM. */
 int stk_view_make(struct stk_view **out, const struct stk_view_making *making,
                   stoker_dataset *const *datasets, uint32_t count);
 
@@ -89,8 +90,8 @@ void stk_view_use_ids(struct stk_view *view, uint64_t *ids, uint64_t count);
 uint64_t stk_view_mix(uint64_t key, uint64_t word);
 
 /* Make the view's samples those of source 0, then those of source 1, and so on: fields, classes,
- * ids, files and description. On failure the view is half made, and the caller frees it. Errors: as
- * stoker_dataset_concat(). */
+ * ids, blocks, files and description. On failure the view is half made, and the caller frees it.
+ * Errors: as stoker_dataset_concat(). */
 int stk_view_join(const struct stk_view_making *making, struct stk_view *view);
 
 /* Check that all sources of a view have the same fields, and set view->fields: as in source 0, with

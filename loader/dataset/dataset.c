@@ -78,6 +78,29 @@ static int check_parts(const stoker_dataset *dataset, stoker_error *error)
         "file_count, encoded_bytes_max, has_paths, dense and rows contradict each other");
 }
 
+static int check_blocks(const stoker_dataset *dataset, stoker_error *error)
+{
+    const stoker_dataset_ops *ops = dataset->ops;
+    const stoker_dataset_info *info = &dataset->info;
+    uint64_t before = 0;
+    if (info->block_count == 0)
+        return STOKER_OK;
+    if (ops->block_first == NULL || info->block_count > info->count)
+        return refuse_set(error, STOKER_EINVAL, ops->name,
+                          "block_count exceeds count, or there is no block_first()");
+    for (uint64_t block = 0; block < info->block_count; block++) {
+        const uint64_t first = ops->block_first(dataset->self, block);
+        if (block == 0 ? first != 0 : first <= before || first >= info->count)
+            return stk_refuse_spec(error, STOKER_EINVAL,
+                                   "%s: block_first(%llu) is %llu: the first is 0, each other one "
+                                   "above the last and below the %llu samples",
+                                   ops->name, (unsigned long long)block, (unsigned long long)first,
+                                   (unsigned long long)info->count);
+        before = first;
+    }
+    return STOKER_OK;
+}
+
 /* ---- life ----------------------------------------------------------------------- */
 
 static int describe(stoker_dataset *dataset, stoker_error *error)
@@ -130,6 +153,8 @@ static int fill_in(stoker_dataset *dataset, const stoker_dataset_ops *ops, stoke
         rc = stk_dataset_take_fields(dataset, error);
     if (rc == STOKER_OK)
         rc = check_parts(dataset, error);
+    if (rc == STOKER_OK)
+        rc = check_blocks(dataset, error);
     if (rc != STOKER_OK)
         return rc;
     if (dataset->info.rows != NULL)

@@ -184,6 +184,9 @@ typedef struct stoker_dataset_info {
     /* Findings about the samples, one line of printable text: "1000 of 60000 image headers read:
      * 28x28, gray". Owned by the data set; NULL = none. */
     const char *description;
+    /* Blocks: bytes that are fetched and decoded as a unit, each of one or more samples with
+     * consecutive ids. At most count; with them block_first() is required. Default 0 = none. */
+    uint64_t block_count;
 } stoker_dataset_info;
 
 /* Where the bytes of a part are. The first case that applies:
@@ -295,6 +298,11 @@ typedef struct stoker_dataset_ops {
      * stoker_dataset_lengths(). */
     int (*lengths)(const void *self, uint32_t field, const uint64_t *ids, uint32_t count,
                    uint64_t *out);
+
+    /* Return the id of the first sample of block `block` < info.block_count: 0 for block 0, then
+     * rising. Called often: must take constant time, and not allocate, lock or read. Required if
+     * block_count > 0. */
+    uint64_t (*block_first)(const void *self, uint64_t block);
 } stoker_dataset_ops;
 
 /* Make a data set of your own. On success *out owns self (the last close calls destroy); on failure

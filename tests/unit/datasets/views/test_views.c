@@ -441,6 +441,48 @@ static const stoker_dataset_ops counted_ops = { .struct_size = sizeof(stoker_dat
                                                 .locate = counted_locate,
                                                 .destroy = counted_destroy };
 
+/* ---- blocks -------------------------------------------------------------------------- */
+
+static int blocks_describe(const void *self, stoker_dataset_info *out)
+{
+    const int rc = counted_describe(self, out);
+    out->block_count = 2;
+    return rc;
+}
+
+static uint64_t blocks_first(const void *self, uint64_t block)
+{
+    (void)self;
+    return block * 3;
+}
+
+CleanTest(views, only_joined_sets_keep_their_blocks)
+{
+    struct counted_set set = { 0 };
+    stoker_dataset_ops ops = counted_ops;
+    stoker_dataset *plain = NULL;
+    stoker_dataset *blocks = NULL;
+    stoker_dataset *half = NULL;
+    cr_assert_eq(stoker_dataset_create(&plain, &ops, &set, NULL), STOKER_OK);
+    ops.describe = blocks_describe;
+    ops.block_first = blocks_first;
+    cr_assert_eq(stoker_dataset_create(&blocks, &ops, &set, NULL), STOKER_OK);
+    stoker_dataset *twice = concat_of(blocks, blocks);
+    stoker_dataset *thrice = concat_of(twice, blocks);
+    stoker_dataset *mixed = concat_of(blocks, plain);
+    cr_assert_eq(stoker_dataset_get_info(thrice)->block_count, 6);
+    for (uint64_t i = 0; i < 6; i++)
+        cr_assert_eq(thrice->ops->block_first(thrice->self, i), i / 2 * 4 + i % 2 * 3);
+    cr_assert_eq(stoker_dataset_get_info(mixed)->block_count, 0);
+    cr_assert_eq(stoker_dataset_select(&half, blocks, (const uint64_t[]){ 3, 1 }, 2, NULL), 0);
+    cr_assert_eq(stoker_dataset_get_info(half)->block_count, 0);
+    stoker_dataset *const made[] = { plain, blocks, twice, thrice, mixed, half };
+    for (size_t i = 0; i < sizeof(made) / sizeof(made[0]); i++)
+        stoker_dataset_close(&(stoker_dataset *){ made[i] });
+}
+
+/* ---- owners -------------------------------------------------------------------------- */
+
 CleanTest(views, the_last_owner_frees_the_set)
 {
     struct counted_set set = { 0 };

@@ -506,6 +506,41 @@ CleanTest(dataset, classes_have_names_by_a_callback)
     stoker_dataset_close(&dataset);
 }
 
+/* ---- blocks ---------------------------------------------------------------------- */
+
+static const uint64_t *block_firsts;
+
+static uint64_t told_block_first(const void *self, uint64_t block)
+{
+    (void)self;
+    return block_firsts[block];
+}
+
+CleanTest(dataset, blocks_ascend_from_0)
+{
+    static const struct {
+        uint64_t count;
+        uint64_t firsts[3];
+        int rc;
+    } rows[] = {
+        { 1, { 0 }, STOKER_OK },           { 3, { 0, 1, 9 }, STOKER_OK },
+        { 1, { 1 }, STOKER_EINVAL },       { 3, { 0, 2, 2 }, STOKER_EINVAL },
+        { 3, { 0, 5, 4 }, STOKER_EINVAL }, { 2, { 0, 10 }, STOKER_EINVAL },
+        { 11, { 0 }, STOKER_EINVAL },
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct told told = sound();
+        stoker_dataset_ops ops = told_ops;
+        stoker_dataset *dataset = NULL;
+        told.info.block_count = rows[i].count;
+        block_firsts = rows[i].firsts;
+        cr_assert_eq(stoker_dataset_create(&dataset, &ops, &told, NULL), STOKER_EINVAL, "%zu", i);
+        ops.block_first = told_block_first;
+        cr_assert_eq(stoker_dataset_create(&dataset, &ops, &told, NULL), rows[i].rc, "%zu", i);
+        stoker_dataset_close(&dataset);
+    }
+}
+
 /* ---- bytes as stored ------------------------------------------------------------ */
 
 static const char *always_png(const void *self, uint64_t id)
