@@ -115,15 +115,24 @@ static int make_plan(const struct stk_view_making *making, struct stk_view *view
 {
     const uint32_t count = view->source_count;
     uint64_t *ends = stk_calloc(count, sizeof(*ends));
+    struct stk_blocks *blocks = stk_calloc(count, sizeof(*blocks));
     view->mix = stk_calloc(1, sizeof(*view->mix));
-    if (view->mix == NULL || ends == NULL) {
+    if (view->mix == NULL || ends == NULL || blocks == NULL) {
         stk_free(ends);
+        stk_free(blocks);
         return stk_view_refuse(making, STOKER_ENOMEM, "%" PRIu32 " sources", count);
     }
-    for (uint32_t i = 0; i < count; i++)
+    for (uint32_t i = 0; i < count; i++) {
+        const stoker_dataset *source = view->sources[i].dataset;
         ends[i] = view->sources[i].end;
+        blocks[i] = (struct stk_blocks){ .count = source->info.count,
+                                         .block_count = source->info.block_count,
+                                         .first = source->ops->block_first,
+                                         .self = source->self };
+    }
     view->mix->source_count = count;
     view->mix->id_ends = ends;
+    view->mix->blocks = blocks;
     view->mix->length =
         mix->epoch_samples == STOKER_LENGTH_AUTO ? view->info.count : mix->epoch_samples;
     stk_course_init(&view->mix->course, count);

@@ -306,6 +306,7 @@ static void free_mix(struct stk_mix_plan *mix)
         return;
     stk_course_free(&mix->course);
     stk_free((void *)mix->id_ends);
+    stk_free((void *)mix->blocks);
     stk_free(mix);
 }
 

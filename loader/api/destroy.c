@@ -48,7 +48,6 @@ void stk_loader_free(void *self)
     if (!stk_transfer_destroy(&loader->transfer, stk_now_ns() + DEVICE_WAIT_NS))
         return; /* the GPU still reads our slots, or the consumer's work still runs there */
     stk_alias_free(&loader->draws.alias);
-    stk_mix_free(&loader->mix);
     stk_trace_destroy(&loader->trace);
     stk_leases_destroy(&loader->leases);
     if (loader->has_messages) /* deleters may have some */
@@ -57,6 +56,8 @@ void stk_loader_free(void *self)
     stk_free(loader->fields);
     stk_outputs_destroy(&loader->outputs);
     stk_length_choice_stop(loader);
+    stk_mix_free(&loader->mix);
+    stk_window_free(loader->pipeline.sampler.window);
     stk_blend_plan_destroy(&loader->pipeline.blend);
     stk_device_blend_destroy(&loader->device_blend);
     stk_slots_destroy(&loader->pipeline.slots);

@@ -6,17 +6,18 @@
 #include "loader/base/error.h"
 #include "loader/base/memory/memory.h"
 #include "loader/base/rng.h"
+#include "loader/sampler/window.h"
 
 #define MIX_STREAM UINT64_C(0x6d697820736574) /* "mix set": keeps the sources' keys apart */
 
 enum { BLOCK = STK_SAMPLER_BLOCK };
 
 struct stk_mix_cursor {
+    const struct stk_mix *mix;
     const struct stk_course_leg *leg; /* the last position lay in it; NULL = none yet */
     uint64_t leg_end;
     uint32_t leg_count; /* the course had that many when leg_end was looked up */
     struct stk_quota_frame frame;
-    uint32_t source_count;
     bool *has_order;                 /* [source_count] */
     struct stk_sampler_order *order; /* [source_count] of the epoch that each source is in */
 };
@@ -79,6 +80,8 @@ int stk_mix_make(struct stk_mix *mix, const struct stk_mix_plan *plan, uint64_t 
 
 void stk_mix_free(struct stk_mix *mix)
 {
+    for (uint32_t i = 0; mix->sources != NULL && i < mix->source_count; i++)
+        stk_window_free(mix->sources[i].sampler.window);
     stk_free(mix->sources);
     stk_course_free(&mix->course);
     mix->sources = NULL;
@@ -101,7 +104,7 @@ struct stk_mix_cursor *stk_mix_cursor_make(const struct stk_mix *mix)
     if (cursor == NULL)
         return NULL;
     int rc = STOKER_OK;
-    cursor->source_count = mix->source_count;
+    cursor->mix = mix;
     cursor->has_order = stk_calloc(mix->source_count, sizeof(cursor->has_order[0]));
     cursor->order = stk_calloc(mix->source_count, sizeof(cursor->order[0]));
     for (uint32_t i = 0; rc == STOKER_OK && i < stk_course_leg_count(&mix->course); i++)
@@ -117,6 +120,9 @@ void stk_mix_cursor_free(struct stk_mix_cursor *cursor)
 {
     if (cursor == NULL)
         return;
+    for (uint32_t i = 0; cursor->order != NULL && i < cursor->mix->source_count; i++)
+        if (cursor->order[i].line != NULL)
+            stk_window_leave(cursor->mix->sources[i].sampler.window, &cursor->order[i].line);
     stk_quota_frame_free(&cursor->frame);
     stk_free(cursor->has_order);
     stk_free(cursor->order);
@@ -159,38 +165,51 @@ static int find_target(const struct stk_mix *mix, struct stk_mix_cursor *cursor,
 
 /* ---- ids ------------------------------------------------------------------------------------ */
 
-static const struct stk_sampler_order *order_of(const struct stk_mix *mix,
-                                                struct stk_mix_cursor *cursor,
-                                                const struct target *target)
+/* Enter the epoch of a target. */
+static int enter_epoch(const struct stk_mix *mix, struct stk_mix_cursor *cursor,
+                       const struct target *target)
 {
+    const struct stk_sampler *sampler = &mix->sources[target->source].sampler;
     struct stk_sampler_order *order = &cursor->order[target->source];
-    if (!cursor->has_order[target->source] || order->epoch != target->epoch)
-        stk_sampler_begin(&mix->sources[target->source].sampler, target->epoch, order);
-    cursor->has_order[target->source] = true;
-    return order;
+    if (!mix->shuffle || (cursor->has_order[target->source] && order->epoch == target->epoch))
+        return STOKER_OK;
+    stk_sampler_begin(sampler, target->epoch, order);
+    const int rc = sampler->window == NULL
+                       ? STOKER_OK
+                       : stk_window_begin(sampler->window, target->epoch, &order->line);
+    cursor->has_order[target->source] = rc == STOKER_OK;
+    return rc;
 }
 
 /* The ids of those of n <= BLOCK targets that lie in the epoch of target `first`; *done gets their
  * bits. */
-static void map_alike(const struct stk_mix *mix, struct stk_mix_cursor *cursor,
-                      const struct target *targets, uint32_t n, uint32_t first, uint64_t *done,
-                      uint64_t *ids)
+static int map_alike(const struct stk_mix *mix, struct stk_mix_cursor *cursor,
+                     const struct target *targets, uint32_t n, uint32_t first, uint64_t *done,
+                     uint64_t *ids)
 {
     const struct target *like = &targets[first];
     const struct stk_mix_source *source = &mix->sources[like->source];
     uint64_t mapped[BLOCK];
     uint32_t rows[BLOCK];
     uint32_t count = 0;
+    const int rc = enter_epoch(mix, cursor, like);
+    if (rc != STOKER_OK)
+        return rc;
     for (uint32_t i = first; i < n; i++)
         if (targets[i].source == like->source && targets[i].epoch == like->epoch) {
             mapped[count] = targets[i].position;
             rows[count++] = i;
             *done |= UINT64_C(1) << i;
         }
-    if (mix->shuffle)
-        stk_sampler_map(&source->sampler, order_of(mix, cursor, like), mapped, count, mapped);
+    const struct stk_sampler_order *order = &cursor->order[like->source];
+    const struct stk_window *window = source->sampler.window;
+    for (uint32_t i = 0; window != NULL && i < count; i++)
+        mapped[i] = stk_window_id(window, order->line, mapped[i]);
+    if (mix->shuffle && window == NULL)
+        stk_sampler_map(&source->sampler, order, mapped, count, mapped);
     for (uint32_t i = 0; i < count; i++)
         ids[rows[i]] = source->first_id + mapped[i];
+    return STOKER_OK;
 }
 
 static int map_block(const struct stk_mix *mix, struct stk_mix_cursor *cursor, uint64_t position,
@@ -198,15 +217,16 @@ static int map_block(const struct stk_mix *mix, struct stk_mix_cursor *cursor, u
 {
     struct target targets[BLOCK];
     uint64_t done = 0;
+    int rc = STOKER_OK;
     for (uint32_t i = 0; i < n; i++) {
-        const int rc = find_target(mix, cursor, position + i * stride, &targets[i]);
+        rc = find_target(mix, cursor, position + i * stride, &targets[i]);
         if (rc != STOKER_OK)
             return rc;
     }
-    for (uint32_t i = 0; i < n; i++)
+    for (uint32_t i = 0; rc == STOKER_OK && i < n; i++)
         if ((done >> i & 1) == 0)
-            map_alike(mix, cursor, targets, n, i, &done, ids);
-    return STOKER_OK;
+            rc = map_alike(mix, cursor, targets, n, i, &done, ids);
+    return rc;
 }
 
 static int refuse_position(int code, uint64_t epoch, uint64_t position, stoker_error *error)
@@ -215,7 +235,7 @@ static int refuse_position(int code, uint64_t epoch, uint64_t position, stoker_e
         error, code, STOKER_STAGE_LOCATE, NULL,
         code == STOKER_ELIMIT
             ? "mix, epoch %llu, position %llu: more than 2^62 samples from the start"
-            : "mix, epoch %llu, position %llu: no memory for the changed weights",
+            : "mix, epoch %llu, position %llu: no memory for changed weights or an epoch's blocks",
         (unsigned long long)epoch, (unsigned long long)position);
 }
 

@@ -18,6 +18,7 @@
 
 #include "loader/sampler/course.h"
 #include "loader/sampler/sampler.h"
+#include "loader/sampler/window.h"
 
 /* What a data set says about its mix. */
 struct stk_mix_plan {
@@ -26,11 +27,13 @@ struct stk_mix_plan {
     /* [source_count] the ids of source i are those below id_ends[i], and not below id_ends[i -
      * 1] */
     const uint64_t *id_ends;
+    /* [source_count] what each source declares; block_count 0 = no blocks */
+    const struct stk_blocks *blocks;
     struct stk_course course; /* from position 0 */
 };
 
 struct stk_mix_source {
-    struct stk_sampler sampler; /* over its own ids, from 0 */
+    struct stk_sampler sampler; /* over its own ids, from 0; owns its window */
     uint64_t first_id;
 };
 
@@ -64,7 +67,7 @@ void stk_mix_cursor_free(struct stk_mix_cursor *cursor); /* NULL is allowed */
 
 /* ids[i] = the sample at position first + i * stride of an epoch, for i < n. Returns 0;
  * STOKER_ELIMIT: the run is over 2^62 samples long; STOKER_ENOMEM: a leg that was added later needs
- * longer frames. Then *error is filled in. */
+ * longer frames, or an epoch of a source a table of its blocks. Then *error is filled in. */
 int stk_mix_ids(const struct stk_mix *mix, struct stk_mix_cursor *cursor, uint64_t epoch,
                 uint64_t first, uint64_t stride, uint32_t n, uint64_t *ids, stoker_error *error);
 

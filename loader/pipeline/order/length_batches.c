@@ -8,7 +8,6 @@
 #include "loader/base/error.h"
 #include "loader/base/memory/memory.h"
 #include "loader/base/rng.h"
-#include "loader/sampler/mix.h"
 
 /* No rows: behind the last step, or not planned because planning failed. */
 static const struct stk_batch_place nothing = { .epoch = UINT64_MAX };
@@ -101,13 +100,13 @@ static int deal(struct stk_length_batches *self, uint64_t batch, bool *made)
     return 0;
 }
 
-static void begin_epoch(struct stk_length_batches *self, uint64_t epoch)
+static int begin_epoch(struct stk_length_batches *self, uint64_t epoch)
 {
-    stk_sampler_begin(self->options.sampler, epoch, &self->epoch);
     self->next_window = 0;
     self->cut_count = self->next_cut = 0;
     self->step = 0;
     self->position = 0;
+    return stk_sampler_enter(self->options.sampler, epoch, &self->epoch, &self->error);
 }
 
 /* Deal the first step of an epoch from its start. */
@@ -115,8 +114,9 @@ static int deal_first(struct stk_length_batches *self, uint64_t epoch, uint64_t 
 {
     const struct stk_place nowhere = STK_NOWHERE;
     bool made = false;
-    begin_epoch(self, epoch);
-    const int rc = deal(self, batch, &made);
+    int rc = begin_epoch(self, epoch);
+    if (rc == 0)
+        rc = deal(self, batch, &made);
     if (rc != 0 || made)
         return rc;
     return stk_error_set(&self->error, STOKER_EBATCH, STOKER_STAGE_OPTIONS, &nowhere,
@@ -212,11 +212,8 @@ static int take_memory(struct stk_length_batches *self)
     self->records = stk_calloc(STK_LENGTH_RECORDS, sizeof(self->records[0]));
     self->record_ids =
         stk_calloc((size_t)STK_LENGTH_RECORDS * self->options.rule.rows_max, sizeof(uint64_t));
-    if (self->options.sampler->mix != NULL) {
-        self->epoch.cursor = stk_mix_cursor_make(self->options.sampler->mix);
-        if (self->epoch.cursor == NULL)
-            return STOKER_ENOMEM;
-    }
+    if (stk_sampler_open(self->options.sampler, &self->epoch) != 0)
+        return STOKER_ENOMEM;
     const bool has_all = self->order != NULL && self->room != NULL && self->ids != NULL &&
                          self->lengths != NULL && self->cuts != NULL && self->records != NULL &&
                          self->record_ids != NULL;
@@ -226,14 +223,15 @@ static int take_memory(struct stk_length_batches *self)
 /* Find the batch that a position lies in; what is left of it is the first one dealt. */
 static int go_to(struct stk_length_batches *self, uint64_t position)
 {
-    begin_epoch(self, self->options.first_epoch);
+    int rc = begin_epoch(self, self->options.first_epoch);
     self->position = position;
     self->next_window = position / self->options.window;
     if (position >= self->options.length) {
         self->next_window++; /* behind the last one */
         return 0;
     }
-    const int rc = plan_window(self, self->next_window);
+    if (rc == 0)
+        rc = plan_window(self, self->next_window);
     uint64_t left = position % self->options.window;
     while (rc == 0 && left > 0 && self->cuts[self->next_cut].rows <= left)
         left -= self->cuts[self->next_cut++].rows;
@@ -308,5 +306,6 @@ void stk_length_batches_free(struct stk_length_batches *self)
     stk_free(self->cuts);
     stk_free(self->records);
     stk_free(self->record_ids);
-    stk_mix_cursor_free(self->epoch.cursor);
+    if (self->options.sampler != NULL)
+        stk_sampler_close(self->options.sampler, &self->epoch);
 }

@@ -5,7 +5,6 @@
 
 #include "loader/base/memory/memory.h"
 #include "loader/pipeline/order/length_batches.h"
-#include "loader/sampler/mix.h"
 
 /* Number of spans. With whole tickets: one started and one claimed ahead. If workers take shares of
  * tickets, the reads in flight belong to more spans, each with room for a few shares. */
@@ -98,11 +97,8 @@ int stk_claimer_init(struct stk_claimer *claimer, struct stk_pipeline *pipeline,
             stk_calloc(rows * pipeline->part_count, sizeof(claimer->part_sizes[0]));
     if (pipeline->field_plan.masks_differ && claimer->part_sizes == NULL)
         return STOKER_ENOMEM;
-    if (pipeline->sampler.mix != NULL) {
-        claimer->order.cursor = stk_mix_cursor_make(pipeline->sampler.mix);
-        if (claimer->order.cursor == NULL)
-            return STOKER_ENOMEM;
-    }
+    if (stk_sampler_open(&pipeline->sampler, &claimer->order) != 0)
+        return STOKER_ENOMEM;
     claimer->records = stk_calloc(rows, sizeof(claimer->records[0]));
     if (claimer->spans == NULL || claimer->sources == NULL || claimer->samples == NULL ||
         claimer->attempts == NULL || claimer->parts_left == NULL || claimer->records == NULL)
@@ -121,7 +117,8 @@ void stk_claimer_destroy(struct stk_claimer *claimer)
     stk_free(claimer->sizes);
     stk_free(claimer->part_sizes);
     stk_free(claimer->records);
-    stk_mix_cursor_free(claimer->order.cursor);
+    if (claimer->pipeline != NULL)
+        stk_sampler_close(&claimer->pipeline->sampler, &claimer->order);
     *claimer = (struct stk_claimer){ 0 };
 }
 
@@ -161,13 +158,13 @@ struct stk_span *stk_claim_piece(struct stk_claimer *claimer, uint64_t last_batc
     return span;
 }
 
-static const struct stk_sampler_order *order_of(struct stk_claimer *claimer, uint64_t epoch)
+static int enter_epoch(struct stk_claimer *claimer, uint64_t epoch, stoker_error *error)
 {
-    if (!claimer->has_order || claimer->order.epoch != epoch) {
-        stk_sampler_begin(&claimer->pipeline->sampler, epoch, &claimer->order);
-        claimer->has_order = true;
-    }
-    return &claimer->order;
+    if (claimer->has_order && claimer->order.epoch == epoch)
+        return 0;
+    const int rc = stk_sampler_enter(&claimer->pipeline->sampler, epoch, &claimer->order, error);
+    claimer->has_order = rc == 0;
+    return rc;
 }
 
 /* The rows of a planned batch. The slots learn how many batches there are, once that is known. */
@@ -210,8 +207,10 @@ int stk_claim_rows(struct stk_claimer *claimer, struct stk_span *span,
 
     if (schedule->lengths != NULL)
         return claim_planned(pipeline, span, error);
-    return stk_sampler_ids(&pipeline->sampler, order_of(claimer, span->epoch), span->position,
-                           schedule->stride, span->rows, stk_span_id(span, 0), error);
+    const int rc = enter_epoch(claimer, span->epoch, error);
+    return rc < 0 ? rc
+                  : stk_sampler_ids(&pipeline->sampler, &claimer->order, span->position,
+                                    schedule->stride, span->rows, stk_span_id(span, 0), error);
 }
 
 bool stk_claim_end(struct stk_claimer *claimer, struct stk_span *span)

@@ -8,6 +8,7 @@
  */
 #include "loader/base/rng.h"
 #include "loader/pipeline/order/length_batches.h"
+#include "loader/sampler/window.h"
 #include "support/runs/opened_loader.h"
 #include "support/sets/document_set.h"
 #include "support/sweep.h"
@@ -218,10 +219,15 @@ static uint32_t expect_steps(const struct fixture *fixture, const struct referen
 
 CleanTest(length_batches, resume_at_any_place_with_any_number_of_ranks)
 {
-    for (uint64_t multiple = 0; multiple < 2; multiple++) {
+    static const struct stk_blocks blocks = { .count = DOCUMENTS,
+                                              .block_count = (DOCUMENTS + 16) / 17,
+                                              .block_samples = 17 };
+    for (uint64_t kind = 0; kind < 3; kind++) {
         struct fixture fixture;
         static struct reference list[EPOCHS * DOCUMENTS];
-        begin(&fixture, multiple, STOKER_LAST_SHORT);
+        begin(&fixture, kind == 1, STOKER_LAST_SHORT);
+        if (kind == 2)
+            cr_assert_eq(stk_window_make(&fixture.sampler.window, &blocks, 2, 3, 11), 0);
         const uint32_t count = list_batches(&fixture, list, EPOCHS * DOCUMENTS);
         for (uint64_t turn = 0; turn < 40; turn++) {
             uint32_t at = 0;
@@ -232,6 +238,7 @@ CleanTest(length_batches, resume_at_any_place_with_any_number_of_ranks)
             }
             cr_assert_eq(at, count);
         }
+        stk_window_free(fixture.sampler.window);
         stoker_dataset_close(&fixture.documents);
     }
 }
