@@ -157,12 +157,8 @@ static int read_state(stoker_loader *loader, uint64_t length, struct stk_resume 
 static int make_schedule(stoker_loader *loader, stoker_error *error)
 {
     const stoker_loader_options *options = &loader->options;
-    const stoker_dataset *dataset = loader->pipeline.dataset;
-    const uint64_t length = stk_order_length(options, dataset);
-    const bool mixes = stk_order_mixes(options, dataset);
+    const uint64_t length = loader->pipeline.sampler.length;
     struct stk_resume resume = { .epoch = 0, .position = 0 };
-    if (mixes && stk_mix_make(&loader->mix, dataset->mix, options->seed, options->shuffle) != 0)
-        return STOKER_ENOMEM;
     int rc = read_state(loader, length, &resume, error);
     if (rc < 0)
         return rc;
@@ -180,15 +176,6 @@ static int make_schedule(stoker_loader *loader, stoker_error *error)
         .first_position = resume.position,
     };
     stk_schedule_init(&loader->pipeline.schedule, &schedule);
-    struct stk_sampler *sampler = &loader->pipeline.sampler;
-    if (mixes || stk_order_draws(options, dataset)) {
-        stk_sampler_init(sampler, dataset->info.count, options->seed, false);
-        sampler->draws = mixes ? NULL : &loader->draws;
-        sampler->mix = mixes ? &loader->mix : NULL;
-        sampler->length = length;
-    } else {
-        stk_sampler_init(sampler, dataset->info.count, options->seed, options->shuffle);
-    }
     rc = stk_length_choice_start(loader, length, resume.epoch, resume.position, error);
     if (rc != 0)
         return rc;
@@ -408,8 +395,7 @@ static int make_pipeline(stoker_loader *loader, struct stk_kept_cache *kept, sto
         rc = stk_file_reader_make(loader, error);
     make_plan(loader);
     if (rc == 0)
-        rc = stk_order_make(&loader->draws, &loader->order_hash, &loader->options,
-                            loader->pipeline.dataset, error);
+        rc = stk_order_make(loader, error);
     if (rc == 0)
         loader->order_hash = stk_length_choice_hash(loader, loader->order_hash);
     if (rc == 0)

@@ -387,6 +387,7 @@ static void choose(stoker_loader_options *options, const stoker_dataset *dataset
         options->read_depth = 0;
     if (options->epochs == STOKER_EPOCHS_ENDLESS)
         options->epochs = 0;
+    options->shuffle = stk_order_shuffles(options);
 }
 
 int stk_options_resolve(stoker_loader_options *options, const stoker_loader_options *given,

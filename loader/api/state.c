@@ -136,11 +136,12 @@ static int check_order(const struct stk_resume *found, const struct stk_resume *
 {
     const uint64_t length = expected->length > 0 ? expected->length : found->count;
     if (found->order_hash != expected->order_hash)
-        return stk_refuse_option(error, STOKER_ESTATE,
-                                 "resume: made with another options.order (kind, length, weights, "
-                                 "name or fingerprint), or with other batches by length "
-                                 "(batch_values_max, batch_window, batch_size, or the field's "
-                                 "form)");
+        return stk_refuse_option(
+            error, STOKER_ESTATE,
+            "resume: made with another options.order (kind, length, weights, "
+            "name, fingerprint, window or blocks), or with other batches by length "
+            "(batch_values_max, batch_window, batch_size, or the field's "
+            "form)");
     if (found->position > length)
         return stk_refuse_option(error, STOKER_ESTATE,
                                  "resume: position %" PRIu64 " of %" PRIu64 " is impossible",

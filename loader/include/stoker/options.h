@@ -42,7 +42,7 @@ enum {
 #define STOKER_SCALE_AUTO      3.402823466e+38F /* the largest float */
 #define STOKER_NO_LIMIT        UINT64_MAX       /* in max_bad_samples */
 #define STOKER_RANK_AUTO       UINT32_MAX       /* in rank */
-#define STOKER_LENGTH_AUTO     UINT64_MAX       /* in stoker_order.length */
+#define STOKER_LENGTH_AUTO     UINT64_MAX       /* in stoker_order.length, block_samples */
 
 typedef enum stoker_switch {
     STOKER_SWITCH_AUTO = 0,
@@ -86,19 +86,24 @@ typedef enum stoker_deal {
 /* How to choose the samples of an epoch. Every kind is a pure function of (seed, epoch, position):
  * it does not depend on the workers, ranks divide its positions, and a loader can resume it. */
 typedef enum stoker_order_kind {
-    /* Without options.shuffle 0, 1, 2, ...; with it a new permutation each epoch, or WEIGHTED if
-     * the data set has weights. */
+    /* Without options.shuffle 0, 1, 2, ...; with it a new permutation each epoch, or WINDOW if the
+     * data set declares blocks, or WEIGHTED if it has weights. */
     STOKER_ORDER_DEFAULT = 0,
     STOKER_ORDER_WEIGHTED = 1, /* draw with replacement, id i with probability weights[i] / sum */
     STOKER_ORDER_OWN = 2,      /* call `ids` */
-    STOKER_ORDER_UNIFORM = 3   /* draw with replacement, all ids with the same probability */
+    STOKER_ORDER_UNIFORM = 3,  /* draw with replacement, all ids with the same probability */
+    /* A new permutation each epoch that uses each block of samples within a short time: of the
+     * blocks, then of the samples within window_blocks of them. Of a mix: each source has its own.
+     * docs/order.md shows how random it is. */
+    STOKER_ORDER_WINDOW = 4
 } stoker_order_kind;
 
-/* The order of samples. Start from STOKER_ORDER_INIT. WEIGHTED, OWN and UNIFORM ignore `shuffle`.
+/* The order of samples. Start from STOKER_ORDER_INIT. Kinds other than DEFAULT ignore `shuffle`.
  *
- * A state contains a hash of kind, length, weights, name and fingerprint; create refuses to resume
- * with another order. Random transforms are a function of (seed, epoch, sample id), so a sample
- * drawn twice in an epoch is transformed the same way both times. */
+ * A state contains a hash of kind, length, weights, name, fingerprint, and of windows and blocks;
+ * create refuses to resume with another order. Random transforms are a function of (seed, epoch,
+ * sample id), so a sample drawn twice in an epoch is transformed the same way both times.
+ */
 typedef struct stoker_order {
     size_t struct_size; /* set by STOKER_ORDER_INIT; checked by create */
     stoker_order_kind kind;
@@ -122,11 +127,25 @@ typedef struct stoker_order {
      * on resume. Read by create. Default NULL and 0. */
     const char *name;
     uint64_t fingerprint;
+    /* WINDOW, and DEFAULT if that is one: blocks that are shuffled together, >= 1, of mean size. At
+     * any time at most lanes x (window_blocks + 1) blocks are in use; ranks divide them if
+     * world_size divides lanes. As many as there are, or more: the permutation without blocks.
+     * Default 4. */
+    uint64_t window_blocks;
+    /* WINDOW, and DEFAULT if that is one: independent walks through the blocks, 1..65536, from
+     * which the positions of an epoch come in turn. Default 64. */
+    uint32_t lanes;
+    /* WINDOW, of a data set or source that declares no blocks: samples per block, 1..2^62. Default
+     * STOKER_LENGTH_AUTO: about 4 MiB as stored. */
+    uint64_t block_samples;
 } stoker_order;
 
 #define STOKER_ORDER_DEFAULTS                                                                      \
     STOKER_DEFAULT(struct_size, sizeof(stoker_order))                                              \
-    STOKER_DEFAULT(length, STOKER_LENGTH_AUTO)
+    STOKER_DEFAULT(length, STOKER_LENGTH_AUTO)                                                     \
+    STOKER_DEFAULT(window_blocks, 4)                                                               \
+    STOKER_DEFAULT(lanes, 64)                                                                      \
+    STOKER_DEFAULT(block_samples, STOKER_LENGTH_AUTO)
 
 STOKER_MAKER(stoker_order, STOKER_ORDER_DEFAULTS)
 #define STOKER_ORDER_INIT STOKER_INITIALIZER(stoker_order, STOKER_ORDER_DEFAULTS)

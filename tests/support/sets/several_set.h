@@ -267,6 +267,32 @@ static inline bool several_make(struct several_set *set)
     return several_make_as(set, false);
 }
 
+enum { SEVERAL_BLOCKS = 14 };
+
+static inline int several_describe_blocks(const void *self, stoker_dataset_info *out)
+{
+    const int rc = several_describe(self, out);
+    out->block_count = SEVERAL_BLOCKS;
+    return rc;
+}
+
+/* Blocks of 1, 4 and 3 samples in turn; the last one has 20. */
+static inline uint64_t several_block_first(const void *self, uint64_t block)
+{
+    (void)self;
+    return block / 3 * 8 + (block % 3 == 2 ? 5 : block % 3);
+}
+
+/* The same samples, in a data set that declares blocks. The caller closes it before the set. */
+static inline stoker_dataset *several_in_blocks(struct several_set *set)
+{
+    stoker_dataset_ops ops = several_ops;
+    stoker_dataset *dataset = NULL;
+    ops.describe = several_describe_blocks;
+    ops.block_first = several_block_first;
+    return stoker_dataset_create(&dataset, &ops, set, NULL) == STOKER_OK ? dataset : NULL;
+}
+
 static inline void several_remove(struct several_set *set)
 {
     stoker_dataset_close(&set->dataset);

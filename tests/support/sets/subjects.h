@@ -150,6 +150,46 @@ static stoker_dataset *open_uniform(stoker_loader_options *options)
     return share(several.dataset);
 }
 
+/* ---- windows of blocks ------------------------------------------------------------------ */
+
+static stoker_dataset *open_windows(stoker_loader_options *options)
+{
+    static stoker_order order;
+    order = stk_order_of(.kind = STOKER_ORDER_WINDOW, .window_blocks = 2, .lanes = 3,
+                         .block_samples = 4);
+    options->order = &order;
+    return share(several.dataset);
+}
+
+/* Declared blocks, so that `shuffle` means windows; two samples are bad. */
+static stoker_dataset *open_blocks(stoker_loader_options *options)
+{
+    static stoker_order order;
+    order = stk_order_of(.window_blocks = 2, .lanes = 3);
+    options->order = &order;
+    options->on_bad_sample = STOKER_ON_BAD_SUBSTITUTE;
+    several.broken_image = 17;
+    several.broken_pair = 40;
+    return several_in_blocks(&several);
+}
+
+/* Each source has windows of its own, of blocks that it declares or of equal ones. */
+static stoker_dataset *open_mixed_windows(stoker_loader_options *options)
+{
+    stoker_dataset *view = NULL;
+    stoker_dataset *blocks = open_blocks(options);
+    stoker_dataset *plain = open_windows(options);
+    stoker_mix mix = STOKER_MIX_INIT;
+    mix.weights = (const double[]){ 0.4, 0.6 };
+    cr_assert_eq(stoker_dataset_mix(&view, (stoker_dataset *[]){ blocks, plain }, 2, &mix, NULL),
+                 0);
+    stoker_dataset_close(&blocks);
+    stoker_dataset_close(&plain);
+    return view;
+}
+
+/* ---- views -------------------------------------------------------------------------------- */
+
 /* Read by name, read by place, and drawn. */
 static stoker_dataset *open_concat(stoker_loader_options *options)
 {
@@ -528,6 +568,9 @@ static const struct subject {
     { "a row hook and a batch hook", open_several, COMPLETE | SHARES | HOOKS, { 0 } },
     { "weighted", open_weighted, ALL, { 0 } },
     { "drawn with replacement", open_uniform, ALL, { 0 } },
+    { "windows of equal blocks", open_windows, ALL, { 0 } },
+    { "windows of blocks", open_blocks, ALL, { 0 } },
+    { "mix of windows", open_mixed_windows, ALL, { 0 } },
     { "concat", open_concat, RESUMES | COMPLETE | KEPT, { 0 } },
     { "mix", open_mix, RESUMES | COMPLETE | KEPT, { 0 } },
     { "split", open_split, ALL, { 0 } },

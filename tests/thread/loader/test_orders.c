@@ -1,5 +1,5 @@
 /* test_orders.c - several loaders at a time over views of one data set, whose owners come and go:
- * by weight, in the caller's own order and by the permutation, each run as the first one.
+ * in every kind of order, each run as the first one.
  *
  *   main      opens the set, gives each thread a share, closes its own
  *   thread i  { view of it ─▶ loader with three workers ─▶ batches ─▶ close } over and over
@@ -10,7 +10,7 @@
 #include "support/runs/scenario.h"
 #include "support/thread_check.h"
 
-enum { THREADS = 4, KINDS = 3, SAMPLES = 300 };
+enum { THREADS = 4, KINDS = STOKER_ORDER_WINDOW + 1, SAMPLES = 300 };
 
 static uint64_t start_ns;
 static double weights[SAMPLES];
@@ -49,6 +49,8 @@ static void run_once(stoker_dataset *set, uint32_t number, uint32_t kind, struct
     order.weights = kind == 1 ? weights : NULL;
     order.weight_count = kind == 1 ? SAMPLES : 0;
     order.ids = kind == 2 ? backwards : NULL;
+    if (kind == STOKER_ORDER_WINDOW) /* 34 blocks */
+        order.block_samples = 9;
     CHECK(stk_run(view, &options, run) == STOKER_FINISHED);
     CHECK(run->samples == 2 * SAMPLES);
     stoker_dataset_close(&view);

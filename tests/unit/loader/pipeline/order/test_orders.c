@@ -1,8 +1,10 @@
 /* test_orders.c - weights and the caller's own order: each position has its sample; the state
  * of another order is refused; and an order that is wrong says how.
  */
+#include "loader/sampler/window.h"
 #include "support/runs/opened_loader.h"
 #include "support/sets/positions.h"
+#include "support/sets/several_set.h"
 #include "support/sweep.h"
 
 enum { SAMPLES = 40, EPOCHS = 2, LENGTH_MAX = 70 };
@@ -212,22 +214,148 @@ CleanTest(orders, that_are_wrong_end_the_run_and_say_why)
     stoker_dataset_close(&dataset);
 }
 
+/* ---- windows of blocks ------------------------------------------------------------------- */
+
+/* A loader that begins anywhere, as any rank of any world: two batches of it. */
+static void resume_somewhere(const stoker_dataset *dataset, const stoker_order *order, uint64_t n)
+{
+    const uint64_t drawn = stk_mix64(n);
+    const uint64_t epoch = drawn % EPOCHS;
+    const uint64_t position = (drawn >> 8) % SAMPLES;
+    stoker_loader_options options = order_options(order);
+    uint8_t state[STOKER_STATE_BYTES];
+    memcpy(state, oracle.state, sizeof(state));
+    cr_assert_eq(stoker_state_seek(state, sizeof(state), epoch, position, NULL), STOKER_OK);
+    options.num_workers = n % 64 == 0 ? 2 : 0;
+    options.batch_size = 1 + (uint32_t)(drawn >> 16) % 9;
+    options.world_size = 1 + (uint32_t)(drawn >> 24) % 7;
+    options.rank = (uint32_t)(drawn >> 32) % options.world_size;
+    options.deal = (stoker_deal)(drawn >> 40 & 1);
+    options.resume = state;
+    options.resume_size = sizeof(state);
+    stoker_loader *loader = loader_of(dataset, &options);
+    stoker_batch batch = STOKER_BATCH_INIT;
+    for (uint64_t begun = 0; begun < 2; begun++) {
+        const uint64_t first =
+            position + begun * options.batch_size * options.world_size; /* of the global batch */
+        if (stoker_loader_next(loader, &batch, -1) != STOKER_OK || batch.epoch != epoch)
+            break;
+        for (uint32_t row = 0; row < batch.count; row++) {
+            const uint64_t at = stk_positions_of(&options, first, row);
+            cr_assert_eq(batch.ids[row], oracle.ids[epoch * SAMPLES + at], "resume %llu",
+                         (unsigned long long)n);
+        }
+        stoker_batch_release(&batch);
+    }
+    stoker_batch_release(&batch);
+    stoker_loader_destroy(&loader);
+}
+
+CleanTest(orders, windows_resume_anywhere_in_any_world)
+{
+    enum { RESUMES = 10000 };
+    stoker_dataset *dataset = dataset_of("synth:bytes?count=40&shape=5x3");
+    const stoker_order order = stk_order_of(.kind = STOKER_ORDER_WINDOW, .window_blocks = 2,
+                                            .lanes = 3, .block_samples = 4);
+    uint8_t seen[SAMPLES] = { 0 };
+    run_plain(dataset, order_options(&order), SAMPLES);
+    for (uint64_t at = 0; at < SAMPLES; at++)
+        cr_assert_eq(seen[oracle.ids[at]]++, 0);
+    for (uint64_t n = 0; n < RESUMES; n++)
+        resume_somewhere(dataset, &order, n);
+    stoker_dataset_close(&dataset);
+}
+
+/* The ids of epochs 0 and 1, by the window alone. */
+static void expect_window(uint64_t seed, const uint64_t *ids, uint64_t count)
+{
+    const struct stk_blocks blocks = { .count = SEVERAL_COUNT,
+                                       .block_count = SEVERAL_BLOCKS,
+                                       .first = several_block_first };
+    struct stk_window *window = NULL;
+    struct stk_window_line *line = NULL;
+    cr_assert_eq(stk_window_make(&window, &blocks, 2, 3, seed), 0);
+    for (uint64_t i = 0; i < count; i++) {
+        cr_assert_eq(stk_window_begin(window, i / SEVERAL_COUNT, &line), 0);
+        cr_assert_eq(ids[i], stk_window_id(window, line, i % SEVERAL_COUNT), "%llu",
+                     (unsigned long long)i);
+    }
+    stk_window_free(window);
+}
+
+/* Shuffled, whether asked for windows or not; each source of a mix with its own seed. */
+CleanTest(orders, declared_blocks_make_windows)
+{
+    static struct several_set set;
+    cr_assert(several_make(&set));
+    stoker_dataset *blocks = several_in_blocks(&set);
+    for (int kind = 0; kind < 2; kind++) {
+        const stoker_order order =
+            stk_order_of(.kind = kind == 0 ? STOKER_ORDER_DEFAULT : STOKER_ORDER_WINDOW,
+                         .window_blocks = 2, .lanes = 3);
+        stoker_loader_options options = order_options(&order);
+        options.shuffle = kind == 0;
+        run_plain(blocks, options, SEVERAL_COUNT);
+        expect_window(options.seed, oracle.ids, 2 * SEVERAL_COUNT);
+    }
+    stoker_dataset *mix = NULL;
+    stoker_mix shares = STOKER_MIX_INIT;
+    uint64_t ids[2][2 * SEVERAL_COUNT], counts[2] = { 0 };
+    shares.weights = (const double[]){ 0.5, 0.5 };
+    cr_assert_eq(
+        stoker_dataset_mix(&mix, (stoker_dataset *[]){ set.dataset, blocks }, 2, &shares, NULL), 0);
+    const stoker_order order = stk_order_of(.window_blocks = 2, .lanes = 3);
+    const stoker_loader_options options = order_options(&order);
+    run_plain(mix, options, 2 * SEVERAL_COUNT);
+    for (uint64_t at = 0; at < 4 * SEVERAL_COUNT; at++) {
+        const uint64_t source = oracle.ids[at] / SEVERAL_COUNT;
+        ids[source][counts[source]++] = oracle.ids[at] % SEVERAL_COUNT;
+    }
+    cr_assert_eq(counts[1], 2 * SEVERAL_COUNT);
+    expect_window(stk_mix64(options.seed ^ stk_mix64(UINT64_C(0x6d697820736574) + 1)), ids[1],
+                  counts[1]);
+    stoker_dataset_close(&mix);
+    stoker_dataset_close(&blocks);
+    several_remove(&set);
+}
+
+/* What AUTO makes of 40 samples: one block, so that the order is the permutation. */
+CleanTest(orders, windows_of_one_block_are_the_permutation)
+{
+    stoker_dataset *dataset = dataset_of("synth:bytes?count=40&shape=5x3");
+    const stoker_order order = stk_order_of(.kind = STOKER_ORDER_WINDOW);
+    run_plain(dataset, order_options(NULL), SAMPLES);
+    found = oracle;
+    run_plain(dataset, order_options(&order), SAMPLES);
+    cr_assert(stk_positions_equal(&oracle, &found, EPOCHS));
+    cr_assert_eq(memcmp(oracle.state, found.state, sizeof(found.state)), 0);
+    stoker_dataset_close(&dataset);
+}
+
 /* ---- states ------------------------------------------------------------------------------ */
 
 CleanTest(orders, a_state_knows_its_order)
 {
+    enum { ORDERS = 12, WINDOWS = 8 }; /* windows are the last ones */
     double weights[SAMPLES], others[SAMPLES];
     uint64_t step = 3;
-    stoker_order orders[8];
-    uint8_t states[8][STOKER_STATE_BYTES];
+    stoker_order orders[ORDERS];
+    uint8_t states[ORDERS][STOKER_STATE_BYTES];
     stoker_dataset *dataset = dataset_of("synth:bytes?count=40&shape=5x3");
     make_weights(weights);
     make_weights(others);
     others[39] = 0.5;
-    for (int i = 0; i < 8; i++) {
+    for (int i = 0; i < ORDERS; i++) {
         orders[i] = (stoker_order)STOKER_ORDER_INIT;
         if (i == 0)
             continue;
+        if (i >= WINDOWS) {
+            orders[i].kind = STOKER_ORDER_WINDOW;
+            orders[i].block_samples = i == 9 ? 5 : 4;
+            orders[i].window_blocks = i == 10 ? 3 : 2;
+            orders[i].lanes = i == 11 ? 1 : 2;
+            continue;
+        }
         orders[i].kind = i < 4 ? STOKER_ORDER_WEIGHTED : STOKER_ORDER_OWN;
         orders[i].weights = i == 1 || i == 2 ? weights : i == 3 ? others : NULL;
         orders[i].weight_count = i < 4 ? SAMPLES : 0;
@@ -237,16 +365,18 @@ CleanTest(orders, a_state_knows_its_order)
         orders[i].name = i == 5 ? "backwards" : NULL;
         orders[i].fingerprint = i == 6 ? 1 : 0;
     }
-    for (int i = 0; i < 8; i++) {
-        const stoker_loader_options options = order_options(&orders[i]);
+    for (int i = 0; i < ORDERS; i++) {
+        stoker_loader_options options = order_options(&orders[i]);
+        options.shuffle = i >= WINDOWS;
         stoker_loader *loader = loader_of(dataset, &options);
         cr_assert_eq(stoker_loader_state(loader, states[i], sizeof(states[i]), NULL, NULL),
                      STOKER_OK);
         stoker_loader_destroy(&loader);
     }
-    for (int from = 0; from < 8; from++)
-        for (int to = 0; to < 8; to++) {
+    for (int from = 0; from < ORDERS; from++)
+        for (int to = 0; to < ORDERS; to++) {
             stoker_loader_options options = order_options(to == 0 ? NULL : &orders[to]);
+            options.shuffle = false; /* a window has it anyway */
             stoker_loader *loader = NULL;
             stoker_error error = { .message = "" };
             options.resume = states[from];
@@ -267,15 +397,15 @@ CleanTest(orders, that_make_no_sense_are_refused)
 {
     double weights[SAMPLES] = { 0 };
     stoker_dataset *dataset = dataset_of("synth:bytes?count=40&shape=5x3");
-    static const struct {
+    const struct {
         stoker_order order;
         int code;
         const char *words;
     } cases[] = {
         { { .struct_size = 1 }, STOKER_EINVAL, "order: struct_size 1" },
-        { { .struct_size = sizeof(stoker_order), .kind = (stoker_order_kind)4 },
+        { { .struct_size = sizeof(stoker_order), .kind = (stoker_order_kind)5 },
           STOKER_EINVAL,
-          "order.kind 4" },
+          "order.kind 5" },
         { { .struct_size = sizeof(stoker_order), .kind = STOKER_ORDER_WEIGHTED },
           STOKER_EINVAL,
           "neither order.weights nor the data set" },
@@ -294,6 +424,16 @@ CleanTest(orders, that_make_no_sense_are_refused)
             .length = (UINT64_C(1) << 62) + 1 },
           STOKER_ELIMIT,
           "2^62" },
+        { stk_order_of(.kind = STOKER_ORDER_WINDOW, .length = 50), STOKER_EINVAL,
+          "order.length 50" },
+        { stk_order_of(.kind = STOKER_ORDER_WINDOW, .window_blocks = 0), STOKER_EINVAL,
+          "order.window_blocks 0" },
+        { stk_order_of(.lanes = 0), STOKER_EINVAL, "order.lanes 0" },
+        { stk_order_of(.lanes = 65537), STOKER_EINVAL, "order.lanes 65537" },
+        { stk_order_of(.kind = STOKER_ORDER_WINDOW, .block_samples = 0), STOKER_EINVAL,
+          "order.block_samples 0" },
+        { stk_order_of(.block_samples = 9), STOKER_EINVAL, "needs order.kind WINDOW" },
+        { stk_order_of(.kind = STOKER_ORDER_UNIFORM, .lanes = 8), STOKER_EINVAL, "kind WINDOW" },
     };
     stoker_loader *loader = NULL;
     stoker_error error;
