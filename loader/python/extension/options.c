@@ -132,12 +132,15 @@ static const struct member field_members[] = {
     { "fill_value", DOUBLE, AT(stoker_field_options, fill_value), PLAIN },
 };
 
-static const char *const orders[] = { "default", "weighted", "own", "uniform" };
+static const char *const orders[] = { "default", "weighted", "own", "uniform", "window" };
 
 static const struct member order_members[] = {
     { "kind", WORD, AT(stoker_order, kind), WORDS(orders) },
     { "length", U64, AT(stoker_order, length), AUTOMATIC(STOKER_LENGTH_AUTO) },
     { "fingerprint", U64, AT(stoker_order, fingerprint), PLAIN },
+    { "window_blocks", U64, AT(stoker_order, window_blocks), PLAIN },
+    { "lanes", U32, AT(stoker_order, lanes), PLAIN },
+    { "block_samples", U64, AT(stoker_order, block_samples), AUTOMATIC(STOKER_LENGTH_AUTO) },
     { "weights", NESTED, 0, PLAIN }, /* read_order() */
     { "ids", NESTED, 0, PLAIN },
     { "name", NESTED, 0, PLAIN },

@@ -192,9 +192,9 @@ class Options(TypedDict, total=False):
     std: Sequence[float]
     transform: Dict[str, Any]  # members of stoker_transform: sizes are (height, width), fill a sequence of up to 4
     fields: Dict[str, Dict[str, Any]]  # by field: dtype, form ("packed", "padded", "padded_multiple", "padded_max", "joined"), multiple, pad_value, fill_value
-    # kind ("weighted", "own", "uniform"), length, weights (float64 values, as bytes or what memoryview() takes), ids, name, fingerprint. ids is called
-    # in the workers with (epoch, positions), the latter a range of ints, and returns as many uint64 values: bytes, what
-    # memoryview() takes, or a sequence of ints. It must be a pure function.
+    # kind ("weighted", "own", "uniform", "window"), length, weights (float64 values, as bytes or what memoryview() takes), ids, name, fingerprint,
+    # window_blocks, lanes, block_samples. ids is called in the workers with (epoch, positions), the latter a range of ints, and returns as many
+    # uint64 values: bytes, what memoryview() takes, or a sequence of ints. It must be a pure function.
     order: Dict[str, Any]
     rank: Union[int, str]
     world_size: int

@@ -68,7 +68,9 @@ class DataLoader:
                      RANK and WORLD_SIZE of torchrun, or the variables of Open MPI, MPICH or srun
     weights          one number per sample: samples are drawn with replacement, by weight; `length` of them an epoch
     order            a function: order(epoch) returns the sample ids of an epoch; all epochs have one length. Or "uniform": samples
-                     are drawn with replacement, all alike; `length` of them an epoch, default as many as there are
+                     are drawn with replacement, all alike; `length` of them an epoch, default as many as there are. Or "window":
+                     shuffled within windows of blocks, as shuffle=True does for data sets that declare blocks; window_blocks (4)
+                     of them in each of `lanes` (64). block_samples: samples per block of data sets that declare none
     batch_values_max most values of a batch, for example tokens, of rows of different lengths: as padded, if that field is. Batches then
                      have as many rows as fit, up to batch_size; of padded rows, those of similar length come together. len() is
                      unknown. batch_window: positions that are planned together, 1..2^20; default 8192. stats() has the share of
@@ -118,8 +120,11 @@ class DataLoader:
         world_size: Union[int, Auto] = "auto",
         last: Optional[Literal["even", "short", "drop", "pad"]] = None,
         weights: Optional[Sequence[float]] = None,
-        order: Union[Callable[[int], Sequence[int]], Literal["uniform"], None] = None,
+        order: Union[Callable[[int], Sequence[int]], Literal["uniform", "window"], None] = None,
         length: Optional[int] = None,
+        window_blocks: Optional[int] = None,
+        lanes: Optional[int] = None,
+        block_samples: Optional[int] = None,
         batch_values_max: Optional[int] = None,
         batch_window: Optional[int] = None,
         on_bad_sample: Literal["fail", "skip", "substitute"] = "fail",
@@ -167,7 +172,7 @@ class DataLoader:
             "layout": layout,
             "scale": "auto" if scale is None else scale,
             "fields": _options.fields_of(fields),
-            "order": _options.order_of(weights, order, length, shuffle),
+            "order": _options.order_of(weights, order, length, shuffle, window_blocks=window_blocks, lanes=lanes, block_samples=block_samples),
             "batch_values_max": batch_values_max,
             "batch_window": batch_window,
             "blend": _options.mixing_of(mixup, cutmix, mix_probability, cutmix_share),

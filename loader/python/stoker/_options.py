@@ -151,14 +151,18 @@ def order_of(
     order: Union[Callable[[int], Sequence[int]], str, None],
     length: Optional[int],
     shuffle: bool,
+    **window: Optional[int],
 ) -> Optional[Dict[str, Any]]:
-    """An order beyond `shuffle`."""
+    """An order beyond `shuffle`. window: members of the C order that are about blocks."""
     if weights is not None and order is not None:
         raise OptionError("weights and order are both given: choose one")
-    if weights is None and order is None:
+    given = {name: value for name, value in window.items() if value is not None}
+    if order == "window" or (weights is None and order is None):
         if length is not None:
             raise OptionError('length is for weights and order="uniform", which are not given')
-        return None
+        return {"kind": "window" if order == "window" else "default", **given} if given or order else None
+    if given:
+        raise OptionError(f'{next(iter(given))} is for order="window", or shuffle=True of a data set with blocks')
     if isinstance(order, str):
         return _uniform(order, length, shuffle)
     if order is not None:
@@ -179,7 +183,7 @@ def order_of(
 
 def _uniform(order: str, length: Optional[int], shuffle: bool) -> Dict[str, Any]:
     if order != "uniform":
-        raise OptionError(f'order is {order!r}: "uniform", or a function, is expected')
+        raise OptionError(f'order is {order!r}: "uniform", "window", or a function, is expected')
     if shuffle:
         raise OptionError('order="uniform" draws samples with replacement: leave out shuffle')
     return {"kind": "uniform"} if length is None else {"kind": "uniform", "length": length}

@@ -47,6 +47,8 @@ def test_an_unknown_argument_is_a_type_error_that_names_it(loader):
     (dict(order=lambda e: [1], shuffle=True), "shuffle"), (dict(fields={"label": {}}), "FieldOptions"),
     (dict(fields={"nope": FieldOptions(dtype="int32")}), "nope"), (dict(split="train"), "open already"),
     (dict(options={"read_dept": 3}), "read_dept"), (dict(order=lambda e: [-1]), "order"),
+    (dict(order="window", length=5), "length"), (dict(order="window", window_blocks=0), "window_blocks 0"),
+    (dict(order="uniform", lanes=8), "lanes is for"), (dict(shuffle=True, block_samples=4), "block_samples needs"),
 ])  # fmt: skip
 def test_a_wrong_value_is_a_value_error_that_names_it(loader, wrong, word):
     with pytest.raises(ValueError, match=word):
@@ -109,6 +111,18 @@ def test_dtypes_of_other_libraries_are_names():
 def test_weights_draw_with_replacement(loader):
     ids = ids_of(loader(weights=[0.0] * 99 + [1.0], length=25))
     assert ids == [99] * 25
+
+
+def test_windows_of_blocks_use_each_block_in_turn_and_resume(loader):
+    make = lambda **options: loader(order="window", window_blocks=1, lanes=1, block_samples=10, seed=3, **options)  # noqa: E731
+    ids = ids_of(make())
+    assert sorted(ids) == list(range(100)) and all(len({id // 10 for id in ids[at : at + 10]}) == 1 for at in range(0, 100, 10))
+    first, second = make(), make()
+    before = [next(iter(first))]
+    second.load_state_dict(first.state_dict())
+    assert ids_of(before) + ids_of(second) == ids
+    with pytest.raises(stoker.StokerError, match="window"):
+        loader(order="window", window_blocks=2, lanes=1, block_samples=10, seed=3).load_state_dict(first.state_dict())
 
 
 def test_an_order_of_ones_own_is_asked_once_per_epoch(loader):
