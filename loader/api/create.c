@@ -403,7 +403,9 @@ static int make_pipeline(stoker_loader *loader, struct stk_kept_cache *kept, sto
     if (rc != 0)
         return rc;
     stk_sizing_choose_workers(loader);
-    rc = make_slots(loader, error);
+    rc = stk_file_reader_make_blocks(loader, error);
+    if (rc == 0)
+        rc = make_slots(loader, error);
     if (rc == 0)
         rc = make_transfer(loader, error);
     if (rc == 0)

@@ -103,6 +103,7 @@ void stk_loader_destroy_keeping(stoker_loader **out, struct stk_kept_cache *kept
     stk_free(loader->pipeline.first_pieces);
     if (loader->has_bad_samples)
         stk_bad_samples_destroy(&loader->bad_samples);
+    stk_block_store_free(&loader->block_reader.store);
     stk_free(loader->files);
     stk_kept_outlive(loader);
     if (stk_leases_end(&loader->leases)) /* else the last release or deleter does it */

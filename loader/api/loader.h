@@ -39,6 +39,7 @@
 #include "loader/pipeline/work/worker.h"
 #include "loader/sampler/draws.h"
 #include "loader/sampler/mix.h"
+#include "loader/storage/block_reader.h"
 #include "loader/storage/reader.h"
 
 struct stoker_loader {
@@ -76,9 +77,12 @@ struct stoker_loader {
     stoker_dataset *dataset; /* shared with the caller */
     stoker_loader_options options;
     char reader_reason[128];
-    /* A copy of options.reader, or the reader of storages; all zero without either. */
+    /* A copy of options.reader, or the reader of storages; that of blocks above it if files consist
+     * of blocks. All zero without any of them. */
     stoker_reader own_reader;
-    struct stk_storage_reader storage_reader; /* if files are in storages */
+    struct stk_storage_reader storage_reader; /* if files are in storages or blocks */
+    bool has_blocks;                          /* block_reader is above the other */
+    struct stk_block_reader block_reader;
 
     struct stk_worker *workers; /* worker_count threads; or one without a thread */
     uint32_t worker_count;

@@ -192,6 +192,8 @@ int stk_error_from_errno(int os_errno)
         return STOKER_ENOFILE;
     case ESTALE:
         return STOKER_ECHANGED;
+    case EBADMSG:
+        return STOKER_ECORRUPT;
     default:
         return STOKER_EIO;
     }

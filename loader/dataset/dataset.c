@@ -160,7 +160,9 @@ static int fill_in(stoker_dataset *dataset, const stoker_dataset_ops *ops, stoke
     if (dataset->info.rows != NULL)
         dataset->part_rows = &dataset->info.rows;
     rc = stk_stamps_take(&dataset->stamps, dataset->ops, dataset->self, dataset->info.file_count);
-    return rc < 0 ? refuse_set(error, rc, dataset->ops->name, "dataset create") : STOKER_OK;
+    if (rc < 0)
+        return refuse_set(error, rc, dataset->ops->name, "dataset create");
+    return stk_kept_block_make(&dataset->kept_block, dataset, error);
 }
 
 int stoker_dataset_create(stoker_dataset **out, const stoker_dataset_ops *ops, void *self,
@@ -178,6 +180,7 @@ int stoker_dataset_create(stoker_dataset **out, const stoker_dataset_ops *ops, v
         *out = dataset;
         return STOKER_OK;
     }
+    stk_stamps_free(&dataset->stamps);
     stk_dataset_free_fields(dataset);
     stk_free(dataset);
     return rc;
@@ -212,6 +215,7 @@ void stoker_dataset_close(stoker_dataset **dataset)
     if (closing->ops->destroy != NULL)
         closing->ops->destroy(closing->self);
     stoker_storage_close(&closing->storage);
+    stk_kept_block_free(&closing->kept_block);
     stk_stamps_free(&closing->stamps);
     stk_dataset_free_fields(closing);
     stk_free(closing);

@@ -68,6 +68,19 @@ static const stoker_codec *codec_of(const stoker_part *part)
     return part->codec == NULL ? &stk_codec_raw : part->codec;
 }
 
+/* Read the file's own bytes. */
+static int read_stored_bytes(const stoker_file *file, uint32_t number, void *to, size_t bytes,
+                             struct stk_place *place, stoker_error *error)
+{
+    if (file->fd >= 0)
+        return stk_pread_all(file->fd, to, bytes, *place, error);
+    if (file->storage != NULL)
+        return stk_storage_read(file->storage, file->path, file->version, to, bytes, place, error);
+    return stk_error_set(error, STOKER_ENOTSUP, STOKER_STAGE_READ, place,
+                         "file %u has no descriptor: only a loader with options.reader reads it",
+                         number);
+}
+
 int stk_dataset_read_file(const stoker_dataset *dataset, uint32_t number, void *to, size_t bytes,
                           bool unverified, struct stk_place *place, stoker_error *error)
 {
@@ -78,13 +91,9 @@ int stk_dataset_read_file(const stoker_dataset *dataset, uint32_t number, void *
         return stk_error_set(error, stk_callback_failed(rc, "file()", &said), STOKER_STAGE_READ,
                              place, "file %u: %s", number, said.message);
     place->path = file.path;
-    if (file.fd < 0 && file.storage != NULL)
-        return stk_storage_read(file.storage, file.path, file.version, to, bytes, place, error);
-    if (file.fd < 0)
-        return stk_error_set(
-            error, STOKER_ENOTSUP, STOKER_STAGE_READ, place,
-            "file %u has no descriptor: only a loader with options.reader reads it", number);
-    rc = stk_pread_all(file.fd, to, bytes, *place, error);
+    rc = file.blocks != NULL ? stk_kept_block_read(dataset->kept_block, &file, number, to, bytes,
+                                                   read_stored_bytes, place, error)
+                             : read_stored_bytes(&file, number, to, bytes, place, error);
     if (rc == STOKER_OK && unverified && !stk_stamp_holds(&dataset->stamps, number))
         rc = stk_stamps_refuse(&dataset->stamps, number, *place, error);
     return rc;

@@ -27,7 +27,7 @@ int stk_stamps_take(struct stk_stamps *stamps, const stoker_dataset_ops *ops, co
         stoker_file file = { .fd = -1 };
         /* A file that file() cannot give now is reported when it is read. */
         stamps->each[i] = stamp_of(ops->file(self, i, &file) == 0 ? file.fd : -1);
-        stamps->in_storage = stamps->in_storage || file.storage != NULL;
+        stamps->apart = stamps->apart || file.storage != NULL || file.blocks != NULL;
     }
     return 0;
 }

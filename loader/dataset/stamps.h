@@ -23,7 +23,7 @@ struct stk_stamp {
 struct stk_stamps {
     struct stk_stamp *each; /* [count], by file number; NULL if count is 0 */
     uint32_t count;
-    bool in_storage; /* a file is in a storage: the page cache does not keep it */
+    bool apart; /* a file is in a storage or in blocks: the page cache does not keep its bytes */
 };
 
 /* Note all files of a data set. Returns 0, or STOKER_ENOMEM and *stamps is all zero. */

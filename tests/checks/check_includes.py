@@ -2,6 +2,7 @@
 """check_includes.py - which part may include which.
 
     base/  <-  stages (sampler reader codec device cache)  <-  pipeline  <-  api
+    base/, codec/  <-  storage/
     base/, codec/, storage/  <-  loader/dataset/  <-  pipeline
     public headers, base/, codec/, storage/  <-  datasets
     public headers, base/, kernels/train/  <-  trainer; its programs see public headers only
@@ -156,6 +157,8 @@ def project_rule(path, name):
         return None  # views wrap data sets, and split by the sampler's permutation
     if here in ("datasets", "dataset") and there in ("codec", "storage"):
         return None  # a data set names the codec of its samples, and what its files are in
+    if here == "storage" and there == "codec":
+        return None  # blocks are unpacked as rows are
     if here == "public":
         return "a public header sees public headers only"
     if there == "base" and here in STAGES + JOINING + ("dataset", "datasets", "trainer"):

@@ -97,7 +97,9 @@ static bool wants_sharing(const stoker_loader *loader)
 /* Bytes of the files that hold all samples; UINT64_MAX = not known. */
 static uint64_t bytes_of_files(const stoker_dataset *dataset)
 {
-    uint64_t sum = dataset->stamps.count > 0 && !dataset->info.has_paths ? 0 : UINT64_MAX;
+    const bool known =
+        dataset->stamps.count > 0 && !dataset->info.has_paths && !dataset->stamps.apart;
+    uint64_t sum = known ? 0 : UINT64_MAX;
     for (uint32_t i = 0; i < dataset->stamps.count && sum != UINT64_MAX; i++) {
         const struct stk_stamp *file = &dataset->stamps.each[i];
         if (file->fd < 0 || __builtin_add_overflow(sum, file->file.size, &sum))
@@ -141,7 +143,7 @@ static bool exceeds_files(const stoker_dataset *dataset)
 static bool is_cheap(const stoker_loader *loader)
 {
     const stoker_dataset *dataset = loader->pipeline.dataset;
-    if (dataset->stamps.in_storage)
+    if (dataset->stamps.apart)
         return false;
     return dataset->cheap_rows || (loader->facts.source == STK_SOURCE_FILES &&
                                    !loader->facts.has_codec && exceeds_files(dataset));

@@ -95,7 +95,8 @@ static int list_files(stoker_loader *loader, stoker_error *error)
     return 0;
 }
 
-/* Files without a descriptor are read by their storage. */
+/* Files without a descriptor are read by their storage, and a ring of blocks may replace only what
+ * is below it: both stay open where another reader would take over. */
 static void use_storages(stoker_loader *loader)
 {
     struct stk_pipeline *pipeline = &loader->pipeline;
@@ -103,13 +104,34 @@ static void use_storages(stoker_loader *loader)
     if (!reads_descriptors(pipeline->reader))
         return;
     for (uint32_t i = 0; i < pipeline->dataset->info.file_count; i++) {
-        if (pipeline->files[i].fd >= 0)
+        if (pipeline->files[i].fd >= 0 && pipeline->files[i].blocks == NULL)
             continue;
         stk_storage_reader_init(&loader->storage_reader, &loader->own_reader, pipeline->reader,
                                 strict ? NULL : &stk_reader_pread);
         pipeline->reader = &loader->own_reader;
         return;
     }
+}
+
+/* The null reader reads nothing that could be unpacked. */
+static void use_blocks(stoker_loader *loader)
+{
+    const struct stk_pipeline *pipeline = &loader->pipeline;
+    for (uint32_t i = 0; i < pipeline->dataset->info.file_count; i++)
+        if (pipeline->files[i].blocks != NULL && loader->options.reader != &stk_reader_null) {
+            loader->has_blocks = true;
+            stk_block_reader_init(&loader->block_reader, &loader->own_reader);
+            return;
+        }
+}
+
+int stk_file_reader_make_blocks(stoker_loader *loader, stoker_error *error)
+{
+    return !loader->has_blocks ? STOKER_OK
+                               : stk_block_store_make(&loader->block_reader.store, loader->files,
+                                                      loader->pipeline.dataset->info.file_count,
+                                                      loader->options.block_memory_bytes,
+                                                      loader->worker_count, error);
 }
 
 static uint32_t choose_depth(const stoker_loader *loader)
@@ -130,6 +152,8 @@ int stk_file_reader_make(stoker_loader *loader, stoker_error *error)
         rc = list_files(loader, error);
     if (rc == 0)
         use_storages(loader);
+    if (rc == 0)
+        use_blocks(loader);
     if (rc == 0)
         loader->pipeline.read_depth = choose_depth(loader);
     return rc;

@@ -12,4 +12,8 @@ enum stk_reader_rule stk_file_reader_rule(const stoker_loader *loader);
  * the cause in *error. */
 int stk_file_reader_make(stoker_loader *loader, stoker_error *error);
 
+/* Make the memory for blocks, if files consist of them, once the number of workers is known.
+ * Returns 0 or a stoker_err, with the cause in *error. */
+int stk_file_reader_make_blocks(stoker_loader *loader, stoker_error *error);
+
 #endif

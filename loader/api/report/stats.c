@@ -141,6 +141,17 @@ static void sum_reader(const stoker_loader *loader, stoker_stats *stats)
         memcpy(stats->reader_reason, loader->reader_reason, sizeof(stats->reader_reason));
 }
 
+static void sum_blocks(const stoker_loader *loader, stoker_stats *stats)
+{
+    if (!loader->has_blocks)
+        return;
+    const struct stk_block_counts counts = stk_block_store_counts(loader->block_reader.store);
+    stats->blocks = counts.loads;
+    stats->blocks_again = counts.again;
+    stats->block_bytes = counts.stored_bytes;
+    stats->block_memory_bytes = counts.memory_bytes;
+}
+
 /* A caller that assists counts as a worker, extra or replacing one. */
 static uint32_t workers_running(const stoker_loader *loader)
 {
@@ -200,6 +211,7 @@ int stoker_loader_stats(const stoker_loader *loader, stoker_stats *out)
     stk_ledger_sum(&loader->caller_worker.ledger, &stats);
     sum_memory(loader, &stats);
     sum_reader(loader, &stats);
+    sum_blocks(loader, &stats);
     sum_device(loader, &stats);
     sum_lent(loader, &stats);
     sum_limited(loader, &stats);

@@ -231,6 +231,35 @@ typedef union stoker_label {
     float value;   /* label_dtype STOKER_DTYPE_FLOAT32 */
 } stoker_label;
 
+/* How the bytes of a block are stored. */
+typedef enum stoker_block_codec {
+    STOKER_BLOCK_CODEC_NONE = 0, /* as they are */
+    STOKER_BLOCK_CODEC_LZ4 = 1,  /* one LZ4 block, without a frame */
+    STOKER_BLOCK_CODEC_ZSTD = 2  /* one Zstandard frame that contains its unpacked size */
+} stoker_block_codec;
+
+/* One block of a file. Its size never changes: new members replace reserved ones. */
+typedef struct stoker_block {
+    uint64_t first_byte;   /* in the unpacked file: where the block before ends */
+    uint64_t offset;       /* in the file, ... */
+    uint32_t stored_bytes; /* ... of these bytes, 1..2^30 */
+    stoker_block_codec codec;
+    uint32_t sum; /* CRC-32C of the unpacked bytes */
+    bool has_sum;
+    uint64_t reserved; /* 0 */
+} stoker_block;
+
+/* A file that consists of blocks, each of which is read and unpacked as a whole. Extents count
+ * bytes of the unpacked file, and may cross blocks. A loader unpacks a block once and keeps it
+ * while reads wait for it: see stoker_loader_options.block_memory_bytes. A damaged block makes the
+ * samples in it bad. */
+typedef struct stoker_blocks {
+    /* [count + 1], owned by the data set, constant. each[0].first_byte is 0; of each[count] only
+     * first_byte counts: the unpacked bytes of the file. A block unpacks to 1..2^30 bytes. */
+    const stoker_block *each;
+    uint64_t count; /* >= 1 */
+} stoker_blocks;
+
 /* Its size never changes: new members replace reserved ones. */
 typedef struct stoker_file {
     const char *path; /* for messages, and its name in a storage; owned by the data set */
@@ -241,6 +270,9 @@ typedef struct stoker_file {
     uint64_t size;                 /* bytes when opened */
     const stoker_storage *storage; /* without a descriptor: what reads it. Default NULL = none */
     uint64_t version;              /* in the storage, when opened; default 0 = not known */
+    /* What the file consists of; size and version remain those of the stored file. Default NULL =
+     * extents count its own bytes. */
+    const stoker_blocks *blocks;
 } stoker_file;
 
 /* The callbacks of your own data set. Many threads may call them at once, and they must not change

@@ -275,6 +275,12 @@ typedef struct stoker_loader_options {
      * for slots, and of what is left when the first batch is kept for GROW. On a GPU the same parts
      * of its free memory. */
     uint64_t memory_bytes;
+    /* Limit on the bytes of unpacked blocks, for files that consist of blocks (stoker_file.blocks),
+     * in addition to memory_bytes. Workers share them. A block takes as many bytes as the longest
+     * one, and twice as many while it is unpacked. Create fails with EINVAL if there is no room for
+     * one block per worker and one more. Default STOKER_BYTES_AUTO: 256 MiB, or that room if it is
+     * larger. Memory is taken as blocks need it. */
+    uint64_t block_memory_bytes;
     /* Share one cache between all loaders of a job on this node, in any process, that read the same
      * files in the same form: each sample is read, decoded and kept once. Loaders must agree in
      * files, positions of samples, fields, `resize` and kind of cache; in user, PID namespace and
@@ -433,6 +439,7 @@ typedef struct stoker_loader_options {
     STOKER_DEFAULT(prefetch_batches, STOKER_PREFETCH_AUTO)                                         \
     STOKER_DEFAULT(read_depth, STOKER_READ_DEPTH_AUTO)                                             \
     STOKER_DEFAULT(memory_bytes, STOKER_BYTES_AUTO)                                                \
+    STOKER_DEFAULT(block_memory_bytes, STOKER_BYTES_AUTO)                                          \
     STOKER_DEFAULT(device, STOKER_DEVICE_CPU)                                                      \
     STOKER_DEFAULT(non_blocking, true)                                                             \
     STOKER_DEFAULT(scale, STOKER_SCALE_AUTO)                                                       \

@@ -18,6 +18,8 @@
  *   - repeats a read that ends with -EINTR, -EAGAIN or -ECANCELED (if it has a path, also -EMFILE,
  *     -ENFILE or -ESTALE) up to 128 times in a row within 0.13 s, then reports STOKER_EIO
  *     (STOKER_ENOFILE for the first two, STOKER_ECHANGED for -ESTALE);
+ *   - reports -EBADMSG, damaged bytes, as STOKER_ECORRUPT;
+ *   - reads the blocks of files that consist of them (stoker_file.blocks) as they are stored;
  *   - closes the ring after a failed submit or reap, opens another one of the same reader and
  *     submits all reads again. If close or open fails, or rings fail four times without a finished
  *     read in between, next() returns STOKER_EIO;

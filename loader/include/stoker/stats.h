@@ -43,6 +43,10 @@ typedef struct stoker_stats {
     uint64_t read_bytes;   /* sum of their results */
     uint64_t read_retries; /* after short reads and errors that pass, such as EINTR */
     uint64_t cache_hits;   /* samples served without a read */
+    /* Of files that consist of blocks: blocks that were read and unpacked; how many of them a
+     * second time because block_memory_bytes was used up too early; their bytes as stored.
+     * read_bytes counts what samples took of them. */
+    uint64_t blocks, blocks_again, block_bytes;
 
     uint32_t workers;     /* running now, including a consumer that works as one */
     uint32_t workers_max; /* worker threads created */
@@ -112,6 +116,7 @@ typedef struct stoker_stats {
     /* Host memory in use of what options.memory_bytes limits: slots, kept batches, what the cache
      * and notes hold, and their tables; and the limit, with AUTO the sum of what each may take. */
     uint64_t memory_bytes, memory_bytes_max;
+    uint64_t block_memory_bytes; /* reserved for unpacked blocks */
 } stoker_stats;
 
 #define STOKER_STATS_DEFAULTS STOKER_DEFAULT(struct_size, sizeof(stoker_stats))

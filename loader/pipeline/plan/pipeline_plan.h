@@ -44,7 +44,7 @@ enum stk_reader_rule {
     STK_READER_ANY,     /* pread, when it opens or later: both deliver the same bytes */
     STK_READER_NAMED,   /* requested by name: pread only after it has opened */
     STK_READER_OWN,     /* the caller's own: no other reader may replace it */
-    STK_READER_STORAGES /* OWN for files in storages, ANY for files with a descriptor */
+    STK_READER_STORAGES /* OWN for files in storages or blocks, ANY for others */
 };
 
 struct stk_part_facts {

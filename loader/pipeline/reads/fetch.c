@@ -130,14 +130,15 @@ static bool is_whole_file(const struct stk_fetch *fetch)
 }
 
 /* Returns true if only the ring may deliver the bytes: the reader is the caller's own, or they lie
- * in a storage. */
+ * in a storage or in blocks. */
 static bool is_own(const struct stk_fetcher *fetcher, const struct stk_fetch *fetch)
 {
     const struct stk_pipeline *pipeline = fetcher->pipeline;
     const bool numbered =
         !is_whole_file(fetch) || pipeline->dataset->info.directory == STOKER_DIRECTORY_OF_FILE;
+    const stoker_file *file = numbered ? &pipeline->files[fetch->read.file] : NULL;
     return pipeline->plan.reader == STK_READER_STORAGES
-               ? numbered && pipeline->files[fetch->read.file].fd < 0
+               ? file != NULL && (file->fd < 0 || (file->blocks != NULL && !is_whole_file(fetch)))
                : stk_fetch_ring_is_own(fetcher);
 }
 
@@ -444,8 +445,9 @@ static bool handle_read(struct stk_fetcher *fetcher, struct stk_fetch *fetch,
         return read_failed(fetch, STOKER_ETRUNCATED, 0, out);
     if (result < 0 && passes(fetch, os_errno))
         return try_again(fetcher, fetch, os_errno, out);
-    if (result < 0)
-        return read_failed(fetch, code_of(fetch, os_errno), os_errno, out);
+    if (result < 0) /* EBADMSG has no text worth adding to the reason */
+        return read_failed(fetch, code_of(fetch, os_errno), os_errno == EBADMSG ? 0 : os_errno,
+                           out);
     fetch->done_bytes += (uint32_t)result;
     fetch->retries = 0;
     stk_ledger_add(&fetcher->ledger->read_bytes, (uint64_t)result);

@@ -161,6 +161,9 @@ int stoker_stats_between(const stoker_stats *before, const stoker_stats *after, 
     between.read_bytes -= before->read_bytes;
     between.read_retries -= before->read_retries;
     between.cache_hits -= before->cache_hits;
+    between.blocks -= before->blocks;
+    between.blocks_again -= before->blocks_again;
+    between.block_bytes -= before->block_bytes;
     between.device_images -= before->device_images;
     between.device_image_bytes -= before->device_image_bytes;
     between.length_values -= before->length_values;

@@ -54,6 +54,7 @@ static const struct member loader_members[] = {
     { "read_depth", U32, LOADER(read_depth), AUTOMATIC(STOKER_READ_DEPTH_AUTO) },
     { "cache", WORD, LOADER(cache), WORDS(caches) },
     { "memory_bytes", U64, LOADER(memory_bytes), AUTOMATIC(STOKER_BYTES_AUTO) },
+    { "block_memory_bytes", U64, LOADER(block_memory_bytes), AUTOMATIC(STOKER_BYTES_AUTO) },
     { "share_cache", SWITCH, LOADER(share_cache), WORDS(switches) },
     { "on_lent", WORD, LOADER(on_lent), WORDS(lents) },
     { "device", WORD, LOADER(device), WORDS(devices) },

@@ -34,6 +34,9 @@ static const struct member members[] = {
     MEMBER(U64, read_bytes),
     MEMBER(U64, read_retries),
     MEMBER(U64, cache_hits),
+    MEMBER(U64, blocks),
+    MEMBER(U64, blocks_again),
+    MEMBER(U64, block_bytes),
     MEMBER(U32, workers),
     MEMBER(U32, workers_max),
     MEMBER(U32, cpus),
@@ -81,6 +84,7 @@ static const struct member members[] = {
     MEMBER(U64, notes_bytes),
     MEMBER(U64, memory_bytes),
     MEMBER(U64, memory_bytes_max),
+    MEMBER(U64, block_memory_bytes),
 };
 
 static PyObject *value_of(const struct member *member, const void *at)

@@ -59,6 +59,8 @@ static void expect_not_less(const stoker_stats *before, const stoker_stats *afte
         offsetof(stoker_stats, stalls),       offsetof(stoker_stats, reads),
         offsetof(stoker_stats, read_bytes),   offsetof(stoker_stats, read_retries),
         offsetof(stoker_stats, cache_hits),   offsetof(stoker_stats, first_batch_ns),
+        offsetof(stoker_stats, blocks),       offsetof(stoker_stats, blocks_again),
+        offsetof(stoker_stats, block_bytes),
     };
     for (size_t i = 0; i < sizeof(counters) / sizeof(counters[0]); i++) {
         uint64_t a;
