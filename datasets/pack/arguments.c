@@ -36,12 +36,18 @@ static const struct cli_option rows[] = {
     { "quality", 0, CLI_COUNT32, AT(quality), 1, 100, "N", NULL, .help = "of --codec jpeg",
       .unset = "90" },
     { "level", 0, CLI_COUNT32, AT(level), 1, LEVEL_MAX, "N", NULL,
-      .help = "of --codec lz4, 1 to 12, or zstd, 1 to 19: a higher one packs slower and smaller",
+      .help = "of --codec lz4, 1 to 12, or zstd, 1 to 19, or of --block: a higher one packs slower "
+              "and smaller",
       .unset = "9" },
     { "workers", 0, CLI_COUNT32, AT(workers), 1, 256, "N", NULL,
       .help = "threads that read and encode", .unset = "one per CPU" },
     { "shard-samples", 0, CLI_COUNT64, AT(shard_samples), 1, 0x1p53, "N", NULL,
       .help = "samples of SOURCE in each shard but the last", .unset = "256 MiB of rows" },
+    { "block", 0, CLI_BYTES, AT(block_bytes), 4096, 1 << 30, "BYTES", NULL,
+      .help = "of shards: compress samples together, in blocks of that many bytes, with zstd, or "
+              "with lz4 if that is --codec; smaller than records compressed one by one, and read "
+              "block by block",
+      .unset = "no blocks" },
     { "split", 0, CLI_TEXT, AT(split), 0, 0, "NAME", NULL, .help = "the part of SOURCE to pack",
       .unset = "its first" },
     { "verify", 0, CLI_FLAG, AT(verify), 0, 0, NULL, NULL,
@@ -153,7 +159,10 @@ static bool settle_numbers(struct pack_arguments *arguments)
     if (arguments->baseline && arguments->codec != PACK_KEEP)
         return misused(arguments, "--baseline goes with --codec keep, and this is %s",
                        codecs[arguments->codec].text);
-    if (arguments->level != 0 && !packs_rows(arguments->codec))
+    if (arguments->block_bytes != 0 && arguments->form != PACK_SHARDS)
+        return misused(arguments, "--block goes with shards, and the target is %s",
+                       form_names[arguments->form]);
+    if (arguments->level != 0 && arguments->block_bytes == 0 && !packs_rows(arguments->codec))
         return misused(arguments, "--level goes with --codec lz4 or zstd, and this is %s",
                        codecs[arguments->codec].text);
     if (arguments->level > LEVEL_MAX_LZ4 && arguments->codec == PACK_LZ4)

@@ -27,6 +27,7 @@ struct pack_arguments {
     uint32_t level;         /* LZ4, 1..12; Zstandard, 1..19 */
     int32_t workers;        /* -1 = one per CPU */
     uint64_t shard_samples; /* samples of a shard; 0 = about 256 MiB of rows */
+    uint64_t block_bytes;   /* of blocks of samples that are compressed together; 0 = none */
     bool verify;
     bool quiet;
 };

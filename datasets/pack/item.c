@@ -85,7 +85,8 @@ static bool keep_file(const struct pack_plan *plan, struct pack_item *item, uint
 static const char *encode_elements(const struct pack_arguments *arguments, bool varies,
                                    struct pack_piece *piece)
 {
-    if (varies || (arguments->codec != PACK_LZ4 && arguments->codec != PACK_ZSTD))
+    if (varies || arguments->block_bytes > 0 || /* which are compressed as a whole */
+        (arguments->codec != PACK_LZ4 && arguments->codec != PACK_ZSTD))
         return NULL;
     const char *why = arguments->codec == PACK_LZ4
                           ? pack_lz4(piece->bytes, piece->size, arguments->level, &piece->room)

@@ -118,7 +118,8 @@ static uint64_t choose_set_id(const struct pack_plan *plan)
     const struct pack_arguments *arguments = plan->arguments;
     const uint64_t numbers[] = { (uint64_t)arguments->form, (uint64_t)arguments->codec,
                                  arguments->quality,        arguments->level,
-                                 plan->shard_samples,       plan->info->count };
+                                 plan->shard_samples,       plan->info->count,
+                                 arguments->block_bytes };
     uint64_t hash = 0xCBF29CE484222325U;
     hash = mix(hash, arguments->source, strlen(arguments->source) + 1);
     if (arguments->split != NULL)
@@ -134,11 +135,13 @@ static uint64_t choose_set_id(const struct pack_plan *plan)
 }
 
 /* Returns NULL, or why this build cannot encode. */
-static const char *missing_codec(enum pack_codec codec)
+static const char *missing_codec(const struct pack_arguments *arguments)
 {
+    const enum pack_codec codec = arguments->codec;
     if (codec == PACK_LZ4 && !pack_lz4_present())
         return "this stoker-pack was built without liblz4";
-    if (codec == PACK_ZSTD && !pack_zstd_present())
+    if ((codec == PACK_ZSTD || (arguments->block_bytes > 0 && codec != PACK_LZ4)) &&
+        !pack_zstd_present())
         return "this stoker-pack was built without libzstd";
     if (codec == PACK_PNG && !pack_png_present())
         return "this stoker-pack was built without libpng";
@@ -173,7 +176,7 @@ static const char *unsuitable_field(const struct pack_arguments *arguments,
 static const char *unsuitable(const struct pack_plan *plan)
 {
     const struct pack_arguments *arguments = plan->arguments;
-    const char *why = missing_codec(arguments->codec);
+    const char *why = missing_codec(arguments);
     bool pixels = false;
     for (uint32_t i = 0; why == NULL && i < plan->info->field_count; i++) {
         why = unsuitable_field(arguments, &plan->fields[i]);

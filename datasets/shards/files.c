@@ -19,7 +19,7 @@ int stk_shard_mismatch(const struct stk_shard_opening *opening, const struct stk
 static int open_file(const struct stk_shard_opening *opening, struct stk_shard_file *file,
                      const char *path)
 {
-    uint8_t block[STK_SHARD_BLOCK_BYTES] = { 0 };
+    uint8_t block[STK_SHARD_PAGE_BYTES] = { 0 };
     const char *what = NULL;
     *file = (struct stk_shard_file){ .source = STK_SOURCE_CLOSED };
     int rc = stk_source_open(&file->source, opening->base.storage, path, opening->base.error);
@@ -91,6 +91,7 @@ int stk_shard_open_files(struct stk_shard_set *set, const struct stk_shard_openi
             return stk_shard_mismatch(opening, &file[-1], file, what);
         if (__builtin_add_overflow(set->count, file->header.count, &set->count))
             return stk_opening_refuse(&opening->base, STOKER_ELIMIT, "too many samples");
+        set->block_count += file->header.block_count;
         if (file->header.longest_bytes > set->longest_bytes)
             set->longest_bytes = (uint32_t)file->header.longest_bytes;
     }

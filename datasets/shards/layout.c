@@ -30,7 +30,9 @@ enum {
     AT_SHARD_COUNT = 100,
     AT_SOURCE_FIRST = 104,
     AT_SOURCE_COUNT = 112,
-    AT_ZEROS = 120,
+    AT_BLOCK_COUNT = 120,
+    AT_BLOCK_BYTES = 128,
+    AT_ZEROS = 136,
     AT_SUM = 4092
 };
 
@@ -48,6 +50,9 @@ enum {
     IN_FIELD_END = 144
 };
 enum { VARIES = 1, SIZES_DIFFER = 2 }; /* its flags */
+
+/* Offsets in the entry of a block. */
+enum { OF_OFFSET = 0, OF_STORED = 8, OF_BYTES = 12, OF_SUM = 16, OF_CODEC = 20, OF_ZEROS = 21 };
 
 /* Offsets in the entry of a part. */
 enum { IN_OFFSET = 0, IN_BYTES = 8, IN_SUM = 16, IN_CODEC = 20, IN_PART_ZEROS = 21 };
@@ -92,9 +97,14 @@ bool stk_shard_is_pixels(const struct stk_shard_field *field)
     return field->kind == STOKER_FIELD_KIND_IMAGE || field->kind == STOKER_FIELD_KIND_MASK;
 }
 
-uint64_t stk_shard_parts_at(const struct stk_shard_header *header)
+uint64_t stk_shard_blocks_at(const struct stk_shard_header *header)
 {
     return (uint64_t)header->field_count * STK_SHARD_FIELD_BYTES;
+}
+
+uint64_t stk_shard_parts_at(const struct stk_shard_header *header)
+{
+    return stk_shard_blocks_at(header) + header->block_count * STK_SHARD_BLOCK_BYTES;
 }
 
 uint64_t stk_shard_words_at(const struct stk_shard_header *header)
@@ -110,10 +120,11 @@ uint64_t stk_shard_names_at(const struct stk_shard_header *header)
 
 bool stk_shard_index_bytes(const struct stk_shard_header *header, uint64_t *bytes)
 {
-    if (header->count > (UINT64_C(1) << 62) / STOKER_FIELDS_MAX / STK_SHARD_PART_BYTES)
+    if (header->count > (UINT64_C(1) << 61) / STOKER_FIELDS_MAX / STK_SHARD_PART_BYTES ||
+        header->block_count > header->count)
         return false;
     *bytes =
-        stk_shard_align(stk_shard_names_at(header) + header->names_bytes, STK_SHARD_BLOCK_BYTES);
+        stk_shard_align(stk_shard_names_at(header) + header->names_bytes, STK_SHARD_PAGE_BYTES);
     return true;
 }
 
@@ -129,10 +140,10 @@ uint32_t stk_shard_alignment(uint64_t row_bytes)
 
 void stk_shard_header_store(uint8_t *to, const struct stk_shard_header *header)
 {
-    memset(to, 0, STK_SHARD_BLOCK_BYTES);
+    memset(to, 0, STK_SHARD_PAGE_BYTES);
     memcpy(to + AT_MAGIC, magic, sizeof(magic));
     stk_store_le32(to + AT_VERSION, STK_SHARD_VERSION);
-    stk_store_le32(to + AT_HEADER_BYTES, STK_SHARD_BLOCK_BYTES);
+    stk_store_le32(to + AT_HEADER_BYTES, STK_SHARD_PAGE_BYTES);
     stk_store_le64(to + AT_NEEDS, header->needs);
     stk_store_le64(to + AT_FILE_BYTES, header->file_bytes);
     stk_store_le64(to + AT_INDEX, header->index_at);
@@ -148,6 +159,8 @@ void stk_shard_header_store(uint8_t *to, const struct stk_shard_header *header)
     stk_store_le32(to + AT_SHARD_COUNT, header->shard_count);
     stk_store_le64(to + AT_SOURCE_FIRST, header->source_first);
     stk_store_le64(to + AT_SOURCE_COUNT, header->source_count);
+    stk_store_le64(to + AT_BLOCK_COUNT, header->block_count);
+    stk_store_le64(to + AT_BLOCK_BYTES, header->block_bytes);
     stk_store_le32(to + AT_SUM, stk_crc32c(0, to, AT_SUM));
 }
 
@@ -169,6 +182,8 @@ static void load_numbers(struct stk_shard_header *out, const uint8_t *from)
         .shard_count = stk_load_le32(from + AT_SHARD_COUNT),
         .source_first = stk_load_le64(from + AT_SOURCE_FIRST),
         .source_count = stk_load_le64(from + AT_SOURCE_COUNT),
+        .block_count = stk_load_le64(from + AT_BLOCK_COUNT),
+        .block_bytes = stk_load_le64(from + AT_BLOCK_BYTES),
     };
 }
 
@@ -176,6 +191,12 @@ static int fail_with_rule(int code, const char **what, const char *text)
 {
     *what = text;
     return code;
+}
+
+/* Where the last part ends at the latest. */
+static uint64_t parts_end(const struct stk_shard_header *header)
+{
+    return (header->needs & STK_SHARD_NEEDS_BLOCKS) != 0 ? header->block_bytes : header->index_at;
 }
 
 /* Returns NULL, or which number breaks a rule. */
@@ -189,14 +210,17 @@ static const char *wrong_number(const struct stk_shard_header *header)
     if (header->names_bytes > STK_SHARD_NAMES_MAX)
         return "the header's names of classes are too long";
     if (!stk_shard_index_bytes(header, &index_bytes))
-        return "the header's number of samples";
+        return "the header's number of samples or blocks";
+    if ((header->block_count > 0) != (header->block_bytes > 0) ||
+        (header->block_count > 0 && (header->needs & STK_SHARD_NEEDS_BLOCKS) == 0))
+        return "the header has blocks, and has none";
     if (alignment == 0 || alignment > STK_SHARD_ALIGNMENT_MAX || (alignment & (alignment - 1)) != 0)
         return "the header's alignment is not a power of two up to 4096";
-    if (header->index_at < STK_SHARD_BLOCK_BYTES || header->index_at % STK_SHARD_BLOCK_BYTES != 0 ||
+    if (header->index_at < STK_SHARD_PAGE_BYTES || header->index_at % STK_SHARD_PAGE_BYTES != 0 ||
         header->index_at > header->file_bytes ||
         header->file_bytes - header->index_at != index_bytes)
         return "the header puts the index where it cannot be";
-    if (header->longest_bytes > header->index_at)
+    if (header->longest_bytes > parts_end(header))
         return "the header's longest part is longer than all parts";
     if (header->number >= header->shard_count || header->source_count < header->count ||
         header->source_first > UINT64_MAX - header->source_count)
@@ -207,7 +231,7 @@ static const char *wrong_number(const struct stk_shard_header *header)
 int stk_shard_header_load(struct stk_shard_header *out, const uint8_t *from, uint64_t file_bytes,
                           const char **what)
 {
-    if (file_bytes < STK_SHARD_BLOCK_BYTES)
+    if (file_bytes < STK_SHARD_PAGE_BYTES)
         return fail_with_rule(STOKER_ETRUNCATED, what, "the file ends inside its header");
     if (memcmp(from + AT_MAGIC, magic, sizeof(magic)) != 0)
         return fail_with_rule(STOKER_EMAGIC, what,
@@ -225,7 +249,7 @@ int stk_shard_header_load(struct stk_shard_header *out, const uint8_t *from, uin
     if (out->file_bytes < file_bytes)
         return fail_with_rule(STOKER_EOVERSIZE, what,
                               "the file has bytes after the end that its header names");
-    if (stk_load_le32(from + AT_HEADER_BYTES) != STK_SHARD_BLOCK_BYTES ||
+    if (stk_load_le32(from + AT_HEADER_BYTES) != STK_SHARD_PAGE_BYTES ||
         !all_zero(from + AT_ZEROS, AT_SUM - AT_ZEROS))
         return fail_with_rule(STOKER_EFORMAT, what, "the header has bytes of another version");
     *what = wrong_number(out);
@@ -300,6 +324,54 @@ int stk_shard_field_load(struct stk_shard_field *out, const uint8_t *from,
     return *what == NULL ? STOKER_OK : STOKER_EFORMAT;
 }
 
+/* ---- blocks --------------------------------------------------------------------- */
+
+void stk_shard_block_store(uint8_t *to, const struct stk_shard_block *block)
+{
+    memset(to, 0, STK_SHARD_BLOCK_BYTES);
+    stk_store_le64(to + OF_OFFSET, block->offset);
+    stk_store_le32(to + OF_STORED, block->stored_bytes);
+    stk_store_le32(to + OF_BYTES, block->bytes);
+    stk_store_le32(to + OF_SUM, block->sum);
+    to[OF_CODEC] = (uint8_t)block->codec;
+}
+
+static bool may_unpack(const struct stk_shard_block *block)
+{
+    const uint64_t stored = block->stored_bytes;
+    return block->codec == STK_SHARD_RAW    ? block->bytes == stored
+           : block->codec == STK_SHARD_LZ4  ? block->bytes <= stored * LZ4_RATIO_MAX
+           : block->codec == STK_SHARD_ZSTD ? block->bytes <= stored * ZSTD_RATIO_MAX
+                                            : false;
+}
+
+int stk_shard_block_load(struct stk_shard_block *out, const uint8_t *from,
+                         const struct stk_shard_header *header, uint64_t *free_at, uint64_t *bytes,
+                         const char **what)
+{
+    *out = (struct stk_shard_block){ .offset = stk_load_le64(from + OF_OFFSET),
+                                     .stored_bytes = stk_load_le32(from + OF_STORED),
+                                     .bytes = stk_load_le32(from + OF_BYTES),
+                                     .sum = stk_load_le32(from + OF_SUM),
+                                     .codec = from[OF_CODEC] };
+    *what = NULL;
+    if (out->codec >= STK_SHARD_CODECS || (header->needs >> out->codec & 1) == 0)
+        *what = "a block with a codec that the header does not name";
+    else if (!all_zero(from + OF_ZEROS, STK_SHARD_BLOCK_BYTES - OF_ZEROS))
+        *what = "bytes of a block that must be 0";
+    else if (out->offset < *free_at || out->offset > header->index_at ||
+             out->stored_bytes > header->index_at - out->offset)
+        *what = "a block that overlaps the one before, or is not among the blocks";
+    else if (out->bytes == 0 || out->bytes > STK_SHARD_VALUE_BYTES_MAX || !may_unpack(out) ||
+             out->bytes > header->block_bytes - *bytes)
+        *what = "a block that cannot unpack to its bytes";
+    if (*what != NULL)
+        return STOKER_EFORMAT;
+    *free_at = out->offset + out->stored_bytes;
+    *bytes += out->bytes;
+    return STOKER_OK;
+}
+
 /* ---- parts and words ------------------------------------------------------------ */
 
 void stk_shard_part_store(uint8_t *to, const struct stk_shard_part *part)
@@ -340,7 +412,8 @@ int stk_shard_part_load(struct stk_shard_part *out, const uint8_t *from,
                         const struct stk_shard_header *header, const struct stk_shard_field *field,
                         uint64_t *free_at, const char **what)
 {
-    assert(*free_at <= header->index_at);
+    const uint64_t end = parts_end(header);
+    assert(*free_at <= end);
     *out = (struct stk_shard_part){ .offset = stk_load_le64(from + IN_OFFSET),
                                     .bytes = stk_load_le64(from + IN_BYTES),
                                     .sum = stk_load_le32(from + IN_SUM),
@@ -352,8 +425,8 @@ int stk_shard_part_load(struct stk_shard_part *out, const uint8_t *from,
         *what = "bytes of a part that must be 0";
     else if (out->offset < *free_at || out->offset % header->alignment != 0)
         *what = "a part that overlaps the one before, or is not aligned";
-    else if (out->bytes > header->longest_bytes || out->offset > header->index_at ||
-             out->bytes > header->index_at - out->offset)
+    else if (out->bytes > header->longest_bytes || out->offset > end ||
+             out->bytes > end - out->offset)
         *what = "a part that is too long or not among the parts";
     else if (!size_fits(out, field))
         *what = "a part whose bytes cannot be its field";

@@ -43,7 +43,8 @@ bool stk_shard_list_takes(const char *name);
 struct stk_shard_file {
     struct stk_source source;
     struct stk_shard_header header;
-    const void *mapping; /* source.size of it; NULL = not mapped */
+    stoker_blocks blocks; /* count 0 = none */
+    const void *mapping;  /* source.size of it; NULL = not mapped */
     /* What locate() hands out: the mapping until someone wants to write to the file. */
     const uint8_t *_Atomic mapped;
     bool leased;
@@ -63,6 +64,9 @@ struct stk_shard_set {
     struct stk_region region;         /* records, then words */
     struct stk_shard_record *records; /* [count][part_count] */
     uint64_t *words;                  /* [field_count - part_count][count] */
+    uint64_t block_count;             /* of all files; 0 if some samples lie in none */
+    stoker_block *blocks;             /* those of each file, and one that ends its table */
+    uint64_t *block_first;            /* [block_count]: the first sample of each */
     int32_t label;                  /* the field "label", if it is int64 in the index; -1 = none */
     struct stk_label_column column; /* copy of the labels */
     uint8_t *fields;                /* as the first shard stores them: all must match */
@@ -91,11 +95,11 @@ int stk_shard_mismatch(const struct stk_shard_opening *opening, const struct stk
                        const struct stk_shard_file *b, const char *what);
 
 /* List and open the shards, and check that their headers belong together: sets list, files, count,
- * field_count, part_count and longest_bytes. On failure the caller frees what is set. */
+ * block_count, field_count, part_count and longest_bytes. On failure the caller frees what is set. */
 int stk_shard_open_files(struct stk_shard_set *set, const struct stk_shard_opening *opening);
 
-/* Read and verify the indexes: sets decoders (field and codecs), field_of, word_of, records, words,
- * label, fields and names. On failure the caller frees what is set. */
+/* Read and verify the indexes: sets decoders (field and codecs), field_of, word_of, blocks, records,
+ * words, label, fields and names. On failure the caller frees what is set. */
 int stk_shard_load_indexes(struct stk_shard_set *set, const struct stk_shard_opening *opening);
 
 #endif

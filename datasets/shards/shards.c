@@ -21,7 +21,8 @@ static int describe(const void *self, stoker_dataset_info *out)
                                   .field_count = set->field_count,
                                   .part_count = set->part_count,
                                   .file_count = set->list.count,
-                                  .encoded_bytes_max = set->longest_bytes };
+                                  .encoded_bytes_max = set->longest_bytes,
+                                  .block_count = set->block_count };
     return STOKER_OK;
 }
 
@@ -120,7 +121,14 @@ static int file_of(const void *self, uint32_t number, stoker_file *out)
 {
     const struct stk_shard_set *set = self;
     *out = stk_source_file(&set->files[number].source);
+    out->blocks = set->files[number].blocks.count > 0 ? &set->files[number].blocks : NULL;
     return STOKER_OK;
+}
+
+static uint64_t block_first(const void *self, uint64_t block)
+{
+    const struct stk_shard_set *set = self;
+    return set->block_first[block];
 }
 
 static const char *class_name(const void *self, uint32_t field, uint32_t index)
@@ -158,6 +166,8 @@ static void destroy(void *self)
     stk_free(set->fields);
     stk_free(set->names);
     stk_free(set->name_at);
+    stk_free(set->blocks);
+    stk_free(set->block_first);
     stk_shard_known_free(&set->known);
     stk_label_column_free(&set->column);
     stk_shard_list_free(&set->list);
@@ -174,7 +184,8 @@ static const stoker_dataset_ops ops = { .struct_size = sizeof(stoker_dataset_ops
                                         .destroy = destroy,
                                         .class_name = class_name,
                                         .stored_as = stored_as,
-                                        .lengths = lengths };
+                                        .lengths = lengths,
+                                        .block_first = block_first };
 
 /* ---- open ----------------------------------------------------------------------- */
 
@@ -182,6 +193,9 @@ static const stoker_dataset_ops ops = { .struct_size = sizeof(stoker_dataset_ops
  * missing part ends the process (SIGBUS). */
 static int map_file(const struct stk_shard_opening *opening, struct stk_shard_file *file)
 {
+    if (file->blocks.count > 0)
+        return stk_shard_refuse(opening, file, STOKER_ENOTSUP, STOKER_NO_OFFSET,
+                                "map=1 needs shards without blocks");
     const int rc = stk_source_map(&file->source, &file->mapping, opening->base.error);
     atomic_init(&file->mapped, file->mapping);
     return rc;

@@ -3,6 +3,8 @@
  * Shard n holds samples n * shard_samples to (n + 1) * shard_samples - 1 of the source, so its
  * bytes depend on nothing else: each rank writes its own shards, and a run that continues another
  * keeps the complete ones.
+ *
+ * With --block a sample that does not fit into the current block begins another one.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -13,6 +15,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "datasets/pack/encode/pixels.h"
 #include "datasets/pack/item.h"
 #include "datasets/pack/output.h"
 #include "loader/base/crc32c/crc32c.h"
@@ -24,6 +27,9 @@ struct shards {
     struct stk_shard_header header; /* the current shard's */
     struct pack_output output;      /* the current shard */
     uint64_t at;                    /* bytes of the current shard so far */
+    struct pack_room block;         /* parts of the current block, if --block is given */
+    struct pack_room packed;        /* the block, compressed */
+    struct pack_room blocks;        /* entries of blocks */
     struct pack_room entries;
     struct pack_room words;
     struct pack_room names; /* class names, the same in all shards */
@@ -93,7 +99,7 @@ static bool index_is_whole(int fd, const struct stk_shard_header *header)
 /* Returns NULL, or why the file is not the shard that belongs there. */
 static const char *wrong_shard(const struct shards *shards, int fd, struct stk_shard_header *found)
 {
-    uint8_t block[STK_SHARD_BLOCK_BYTES];
+    uint8_t block[STK_SHARD_PAGE_BYTES];
     struct stat status;
     const char *what = "it cannot be read";
     const struct stk_shard_header *due = &shards->header;
@@ -135,40 +141,106 @@ static bool keep_shard(struct shards *shards, bool *kept, struct pack_failure *f
 static bool begin_shard(struct shards *shards, struct pack_failure *failure)
 {
     char name[NAME_BYTES];
-    shards->header.needs = 0;
+    shards->header.needs = shards->plan->arguments->block_bytes > 0 ? STK_SHARD_NEEDS_BLOCKS : 0;
     shards->header.count = 0;
     shards->header.longest_bytes = 0;
+    shards->header.block_count = shards->header.block_bytes = 0;
     shards->entries.used = shards->words.used = 0;
-    shards->at = STK_SHARD_BLOCK_BYTES;
+    shards->block.used = shards->blocks.used = 0;
+    shards->at = STK_SHARD_PAGE_BYTES;
     if (!pack_output_begin(&shards->output, shards->plan->arguments->target,
                            name_of(name, shards->header.number), failure))
         return false;
     pack_output_widen(&shards->output);
-    return pack_output_zeros(&shards->output, STK_SHARD_BLOCK_BYTES, failure);
+    return pack_output_zeros(&shards->output, STK_SHARD_PAGE_BYTES, failure);
+}
+
+/* Compress the current block if that makes it smaller. */
+static bool pack_block(struct shards *shards, uint32_t *codec, struct pack_failure *failure)
+{
+    const struct pack_arguments *arguments = shards->plan->arguments;
+    const struct pack_room *block = &shards->block;
+    const bool lz4 = arguments->codec == PACK_LZ4;
+    shards->packed.used = 0;
+    const char *why = lz4 ? pack_lz4(block->at, block->used, arguments->level, &shards->packed)
+                          : pack_zstd(block->at, block->used, arguments->level, &shards->packed);
+    *codec = shards->packed.used >= block->used ? STK_SHARD_RAW
+             : lz4                              ? STK_SHARD_LZ4
+                                                : STK_SHARD_ZSTD;
+    return why == NULL || pack_fail(failure, shards->output.path, 0, "a block: %s", why);
+}
+
+/* Write the current block and its entry; nothing if it is empty. */
+static bool end_block(struct shards *shards, struct pack_failure *failure)
+{
+    struct stk_shard_header *header = &shards->header;
+    uint8_t entry[STK_SHARD_BLOCK_BYTES];
+    uint32_t codec = STK_SHARD_RAW;
+    if (shards->block.used == 0)
+        return true;
+    if (!pack_block(shards, &codec, failure))
+        return false;
+    const struct pack_room *stored = codec == STK_SHARD_RAW ? &shards->block : &shards->packed;
+    const struct stk_shard_block block = { .offset = shards->at,
+                                           .stored_bytes = (uint32_t)stored->used,
+                                           .bytes = (uint32_t)shards->block.used,
+                                           .sum =
+                                               stk_crc32c(0, shards->block.at, shards->block.used),
+                                           .codec = codec };
+    stk_shard_block_store(entry, &block);
+    if (!pack_room_add(&shards->blocks, entry, sizeof(entry)))
+        return pack_fail(failure, shards->output.path, ENOMEM, "the index");
+    if (!pack_output_write(&shards->output, stored->at, stored->used, failure))
+        return false;
+    shards->at += stored->used;
+    header->needs |= UINT64_C(1) << codec;
+    header->block_count++;
+    header->block_bytes += shards->block.used;
+    shards->block.used = 0;
+    return true;
+}
+
+/* Begin another block if the sample does not fit into the current one. */
+static bool begin_sample(struct shards *shards, const struct pack_item *item,
+                         struct pack_failure *failure)
+{
+    const uint64_t block_bytes = shards->plan->arguments->block_bytes;
+    uint64_t bytes = 0;
+    for (uint32_t p = 0; p < shards->header.part_count; p++)
+        bytes += item->pieces[p].size;
+    if (block_bytes == 0)
+        return true;
+    if (bytes > STK_SHARD_VALUE_BYTES_MAX)
+        return pack_fail(failure, shards->output.path, 0,
+                         "sample %llu is too long for a block: %llu bytes",
+                         (unsigned long long)item->id, (unsigned long long)bytes);
+    return shards->block.used + bytes <= block_bytes || end_block(shards, failure);
 }
 
 /* Write the index, then the header at the start; sync and rename. */
 static bool end_shard(struct shards *shards, struct pack_failure *failure)
 {
-    static const uint8_t zeros[STK_SHARD_BLOCK_BYTES];
-    uint8_t block[STK_SHARD_BLOCK_BYTES];
+    static const uint8_t zeros[STK_SHARD_PAGE_BYTES];
+    uint8_t block[STK_SHARD_PAGE_BYTES];
     uint8_t fields[STOKER_FIELDS_MAX * STK_SHARD_FIELD_BYTES];
     struct stk_shard_header *header = &shards->header;
     uint64_t index_bytes = 0;
+    if (!end_block(shards, failure))
+        return false;
     for (uint32_t i = 0; i < header->field_count; i++)
         stk_shard_field_store(fields + (size_t)i * STK_SHARD_FIELD_BYTES, &shards->plan->fields[i]);
-    header->index_at = stk_shard_align(shards->at, STK_SHARD_BLOCK_BYTES);
+    header->index_at = stk_shard_align(shards->at, STK_SHARD_PAGE_BYTES);
     (void)stk_shard_index_bytes(header, &index_bytes);
     header->file_bytes = header->index_at + index_bytes;
     const uint64_t used = stk_shard_names_at(header) + header->names_bytes;
     const struct {
         const void *at;
         size_t bytes;
-    } spans[] = { { fields, (size_t)stk_shard_parts_at(header) },
-                  { shards->entries.at, shards->entries.used },
-                  { shards->words.at, shards->words.used },
-                  { shards->names.at, shards->names.used },
-                  { zeros, (size_t)(index_bytes - used) } };
+    } spans[] = {
+        { fields, (size_t)stk_shard_blocks_at(header) }, { shards->blocks.at, shards->blocks.used },
+        { shards->entries.at, shards->entries.used },    { shards->words.at, shards->words.used },
+        { shards->names.at, shards->names.used },        { zeros, (size_t)(index_bytes - used) }
+    };
     if (!pack_output_zeros(&shards->output, header->index_at - shards->at, failure))
         return false;
     header->index_sum = 0;
@@ -187,22 +259,37 @@ static bool end_shard(struct shards *shards, struct pack_failure *failure)
            pack_output_commit(&shards->output, true, failure);
 }
 
+/* Append a part to the file, or to the current block. */
+static bool write_piece(struct shards *shards, const struct pack_piece *piece, uint64_t offset,
+                        struct pack_failure *failure)
+{
+    if (shards->plan->arguments->block_bytes > 0)
+        return piece->size == 0 || pack_room_add(&shards->block, piece->bytes, piece->size) ||
+               pack_fail(failure, shards->output.path, ENOMEM, "a block");
+    if (!pack_output_zeros(&shards->output, offset - shards->at, failure) ||
+        !pack_output_write(&shards->output, piece->bytes, piece->size, failure))
+        return false;
+    shards->at = offset + piece->size;
+    return true;
+}
+
 static bool add_piece(struct shards *shards, const struct pack_piece *piece,
                       struct pack_failure *failure)
 {
     struct stk_shard_header *header = &shards->header;
     uint8_t entry[STK_SHARD_PART_BYTES];
-    const struct stk_shard_part part = { .offset = stk_shard_align(shards->at, header->alignment),
+    const uint64_t at = shards->plan->arguments->block_bytes > 0
+                            ? header->block_bytes + shards->block.used
+                            : stk_shard_align(shards->at, header->alignment);
+    const struct stk_shard_part part = { .offset = at,
                                          .bytes = piece->size,
                                          .sum = stk_crc32c(0, piece->bytes, piece->size),
                                          .codec = piece->codec };
     stk_shard_part_store(entry, &part);
     if (!pack_room_add(&shards->entries, entry, sizeof(entry)))
         return pack_fail(failure, shards->output.path, ENOMEM, "the index");
-    if (!pack_output_zeros(&shards->output, part.offset - shards->at, failure) ||
-        !pack_output_write(&shards->output, piece->bytes, piece->size, failure))
+    if (!write_piece(shards, piece, at, failure))
         return false;
-    shards->at = part.offset + piece->size;
     header->needs |= UINT64_C(1) << piece->codec;
     if (piece->size > header->longest_bytes)
         header->longest_bytes = piece->size;
@@ -215,6 +302,8 @@ static bool add_to_shard(void *self, const struct pack_item *item, struct pack_f
     struct shards *shards = self;
     if (item->bad)
         return true;
+    if (!begin_sample(shards, item, failure))
+        return false;
     for (uint32_t p = 0; p < shards->header.part_count; p++)
         if (!add_piece(shards, &item->pieces[p], failure))
             return false;
@@ -269,6 +358,9 @@ static void close_shards(void *self)
     if (shards == NULL)
         return;
     pack_output_drop(&shards->output);
+    pack_room_free(&shards->block);
+    pack_room_free(&shards->packed);
+    pack_room_free(&shards->blocks);
     pack_room_free(&shards->entries);
     pack_room_free(&shards->words);
     pack_room_free(&shards->names);
@@ -298,6 +390,8 @@ static bool take_class_names(const struct pack_plan *plan, struct pack_room *nam
 /* Rows that are stored as they are may be read straight into their place. */
 static uint32_t alignment_of(const struct pack_plan *plan)
 {
+    if (plan->arguments->block_bytes > 0)
+        return 1;
     const struct stk_shard_field *first = &plan->fields[0];
     const bool raw = plan->arguments->codec == PACK_RAW ||
                      (plan->arguments->codec == PACK_KEEP && !stk_shard_is_pixels(first));

@@ -812,7 +812,7 @@ static void check_stored(struct stk_shard_image *image)
 {
     struct stk_shard_header header;
     struct stk_shard_field fields[3];
-    uint8_t block[STK_SHARD_BLOCK_BYTES];
+    uint8_t block[STK_SHARD_PAGE_BYTES];
     const char *what = NULL;
     cr_assert_eq(stk_shard_header_load(&header, image->at, image->size, &what), STOKER_OK, "%s",
                  what);
@@ -824,7 +824,7 @@ static void check_stored(struct stk_shard_image *image)
         stk_shard_field_store(block, &fields[i]);
         cr_assert_arr_eq(block, from, STK_SHARD_FIELD_BYTES);
     }
-    uint64_t free_at = STK_SHARD_BLOCK_BYTES;
+    uint64_t free_at = STK_SHARD_PAGE_BYTES;
     for (uint32_t i = 0; i < COUNT * header.part_count; i++) {
         struct stk_shard_part part;
         const uint32_t number = i % header.part_count;
