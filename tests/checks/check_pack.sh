@@ -77,6 +77,16 @@ ends 0 --verify --codec zstd --level 19 "shards:$scratch/zstd" "shards:$scratch/
 ends 1 --codec zstd --level 5 "shards:$scratch/back" "shards:$scratch/zstd"
 ends 2 --level 3 "shards:$scratch/back" "shards:$scratch/no"
 ends 2 --codec lz4 --level 13 "shards:$scratch/back" "shards:$scratch/no"
+ends 0 --verify --codec raw --shard-samples 300 --block 100K "$source" "shards:$scratch/blocks"
+ends 0 --verify --codec lz4 --shard-samples 300 --block 1G "shards:$scratch/blocks" "shards:$scratch/lz4-blocks"
+ends 0 --codec raw --shard-samples 300 "shards:$scratch/lz4-blocks" "shards:$scratch/unblocked"
+for shard in "$scratch"/shards/*.stk; do
+    cmp -i 4096 "$shard" "$scratch/unblocked/$(basename "$shard")" || fail "blocks change $shard"
+done
+ends 1 --codec raw --shard-samples 300 --block 99K "$source" "shards:$scratch/blocks"
+ends 2 --block 4095 "$source" "shards:$scratch/no"
+ends 2 --block 2G "$source" "shards:$scratch/no"
+ends 2 --block 1M "$source" "tar:$scratch/no"
 ends 0 --verify --codec png "shards:$scratch/lz4" "shards:$scratch/png"
 ends 0 --verify "folder:$scratch/folder" "shards:$scratch/kept"
 ends 0 --verify --codec jpeg "$source" "shards:$scratch/jpeg"

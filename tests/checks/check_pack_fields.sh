@@ -75,12 +75,18 @@ for codec in raw lz4 zstd; do
     same raw $codec-raw
 done
 
+# Blocks of both codecs, with samples of several parts.
+for codec in keep lz4; do
+    ends 0 --verify --codec $codec --block 64K --shard-samples 100 "shards:$scratch/of-tar" "shards:$scratch/blocks-$codec"
+done
+
 # The same batches from each, by hash: shuffled, packed and padded, with any number of workers, on the CPU and on a
 # stand-in for a GPU.
 for form in packed padded; do
     "$hashes" "$tar" $form 0 cpu >"$scratch/due" || fail "no batches of the archive"
     [ "$(wc -l <"$scratch/due")" -eq 20 ] || fail "not 20 batches, $form"
-    for source in "$tar" "$folders" "shards:$scratch/of-tar" "shards:$scratch/zstd"; do
+    for source in "$tar" "$folders" "shards:$scratch/of-tar" "shards:$scratch/zstd" "shards:$scratch/blocks-keep" \
+        "shards:$scratch/blocks-lz4"; do
         for device in cpu ${standin:+gpu}; do
             for workers in 0 3; do
                 STOKER_CUDART=$standin "$hashes" "$source" $form $workers $device >"$scratch/found" ||

@@ -14,15 +14,18 @@
 
 enum { COUNT = 5, SHARDS = 20 }; /* more than the list of names has room for at first */
 
-static struct stk_directory make_set(bool fields)
+/* kind: 0 rows, 1 fields, 2 blocks */
+static struct stk_directory make_set(uint32_t kind)
 {
     struct stk_directory directory = stk_directory_make();
     for (uint32_t number = 0; number < SHARDS; number++) {
         struct stk_shard_image image;
         char name[32];
         (void)snprintf(name, sizeof(name), "s%02u.stk", number);
-        if (fields)
+        if (kind == 1)
             stk_shard_image_make_fields(&image, number, SHARDS, COUNT);
+        else if (kind == 2)
+            stk_shard_image_make_blocks(&image, number, SHARDS, COUNT, 2);
         else
             stk_shard_image_make(&image, number, SHARDS, COUNT, stk_lz4_present() ? 2 : 1);
         stk_shard_image_write(&image, &directory, name);
@@ -33,8 +36,8 @@ static struct stk_directory make_set(bool fields)
 CleanTest(fault_shards, each_allocation_of_opening_fails_once)
 {
     static const char *const parameters[] = { "", "?map=1&verify=once" };
-    for (size_t i = 0; i < 4; i++) {
-        const struct stk_directory directory = make_set(i / 2 == 1);
+    for (size_t i = 0; i < 5; i++) {
+        const struct stk_directory directory = make_set((uint32_t)i / 2);
         stoker_dataset *dataset = NULL;
         struct stk_sweep sweep = { .kinds = STK_FAULT_MEMORY };
         while (stk_sweep_next(&sweep))
@@ -76,7 +79,7 @@ CleanTest(fault_shards, each_call_for_a_lease_fails)
         int os_errno;
     } refused[] = { { F_SETLEASE, EACCES }, { F_SETLEASE, EAGAIN }, { F_SETLEASE, EINVAL },
                     { F_SETSIG, EINVAL },   { F_SETOWN, EPERM },    { 0, ENOSYS } };
-    const struct stk_directory directory = make_set(false);
+    const struct stk_directory directory = make_set(0);
     for (size_t i = 0; i < sizeof(refused) / sizeof(refused[0]); i++) {
         int status;
         const pid_t child = fork();
@@ -96,7 +99,7 @@ CleanTest(fault_shards, each_call_for_a_lease_fails)
 
 CleanTest(fault_shards, without_the_watch_nothing_is_leased)
 {
-    const struct stk_directory directory = make_set(false);
+    const struct stk_directory directory = make_set(0);
     stk_fault_arm(STK_FAULT_THREAD, 1);
     cr_assert_eq(lease_of_mapped(&directory), F_UNLCK);
     (void)stk_fault_disarm(); /* not reached if nothing could be leased anyway */

@@ -17,6 +17,7 @@
 #include "loader/base/bytes.h"
 #include "loader/base/rng.h"
 #include "loader/codec/lz4.h"
+#include "loader/codec/zstd.h"
 #include "support/crc32c_by_bits.h"
 
 enum {
@@ -43,7 +44,8 @@ struct stk_shard_image {
     size_t size;
     uint32_t count;
     uint32_t parts; /* parts per sample; there is one field more, the label */
-    uint32_t used;  /* end of the last part, aligned */
+    uint32_t blocks;
+    uint32_t used; /* end of the last part, aligned */
 };
 
 /* Compute both sums again, after something was changed. */
@@ -61,10 +63,15 @@ static inline uint8_t *stk_shard_image_field(struct stk_shard_image *image, uint
     return image->at + STK_SHARD_TEST_INDEX_AT + 160 * (size_t)field;
 }
 
+static inline uint8_t *stk_shard_image_block(struct stk_shard_image *image, uint32_t block)
+{
+    return stk_shard_image_field(image, image->parts + 1) + 24 * (size_t)block;
+}
+
 static inline uint8_t *stk_shard_image_part(struct stk_shard_image *image, uint32_t sample,
                                             uint32_t part)
 {
-    return stk_shard_image_field(image, image->parts + 1) +
+    return stk_shard_image_block(image, image->blocks) +
            24 * ((size_t)sample * image->parts + part);
 }
 
@@ -129,9 +136,10 @@ static inline void stk_shard_image_put_field(struct stk_shard_image *image, uint
     stk_store_le64(field + 80, length);
 }
 
-/* Number `number` of `shards` shards of `count` samples, without parts. */
+/* Number `number` of `shards` shards of `count` samples, without parts and blocks. */
 static inline void stk_shard_image_begin(struct stk_shard_image *image, uint32_t number,
-                                         uint32_t shards, uint32_t count, uint32_t parts)
+                                         uint32_t shards, uint32_t count, uint32_t parts,
+                                         uint32_t blocks)
 {
     static const uint8_t magic[8] = { 0x89, 'S', 'T', 'K', '\r', '\n', 0x1A, '\n' };
     static const char names[] = "ape\0bee\0cat"; /* and the 0 that ends it */
@@ -139,6 +147,7 @@ static inline void stk_shard_image_begin(struct stk_shard_image *image, uint32_t
     memset(at, 0, sizeof(image->at));
     image->count = count;
     image->parts = parts;
+    image->blocks = blocks;
     image->size = STK_SHARD_TEST_INDEX_AT + 4096;
     image->used = 4096;
     memcpy(at, magic, sizeof(magic));
@@ -162,15 +171,22 @@ static inline void stk_shard_image_begin(struct stk_shard_image *image, uint32_t
     memcpy(stk_shard_image_label(image, count), names, sizeof(names));
 }
 
-/* A shard of rows; row i has codec i % codecs (0 raw, 1 LZ4). */
-static inline void stk_shard_image_make(struct stk_shard_image *image, uint32_t number,
-                                        uint32_t shards, uint32_t count, uint32_t codecs)
+/* Its only part is the row. */
+static inline void stk_shard_image_begin_rows(struct stk_shard_image *image, uint32_t number,
+                                              uint32_t shards, uint32_t count, uint32_t blocks)
 {
-    stk_shard_image_begin(image, number, shards, count, 1);
+    stk_shard_image_begin(image, number, shards, count, 1, blocks);
     stk_shard_image_put_field(image, 0, "image", STOKER_FIELD_KIND_IMAGE, STOKER_DTYPE_UINT8, 3, 4,
                               0);
     stk_store_le64(stk_shard_image_field(image, 0) + 88, 6);
     stk_store_le64(stk_shard_image_field(image, 0) + 96, 1);
+}
+
+/* A shard of rows; row i has codec i % codecs (0 raw, 1 LZ4). */
+static inline void stk_shard_image_make(struct stk_shard_image *image, uint32_t number,
+                                        uint32_t shards, uint32_t count, uint32_t codecs)
+{
+    stk_shard_image_begin_rows(image, number, shards, count, 0);
     for (uint32_t i = 0; i < count; i++) {
         uint8_t row[STK_SHARD_TEST_ROW];
         uint8_t packed[64];
@@ -185,11 +201,64 @@ static inline void stk_shard_image_make(struct stk_shard_image *image, uint32_t 
     stk_shard_image_seal(image);
 }
 
+/* Store block b behind the others, with codec 0 (raw), 1 (LZ4) or 4 (Zstandard) in turn if this
+ * build has them, and enter it. */
+static inline void stk_shard_image_put_block(struct stk_shard_image *image, uint32_t b,
+                                             const uint8_t *rows, uint32_t bytes)
+{
+    uint8_t *entry = stk_shard_image_block(image, b);
+    uint8_t *to = image->at + image->used;
+    const size_t room = STK_SHARD_TEST_INDEX_AT - image->used;
+    uint8_t codec = (uint8_t[]){ 0, 1, 4 }[b % 3];
+    size_t stored = codec == 1   ? stk_lz4_pack(rows, bytes, 9, to, room)
+                    : codec == 4 ? stk_zstd_pack(rows, bytes, 3, to, room)
+                                 : 0;
+    if (stored == 0) {
+        codec = 0;
+        stored = bytes;
+        memcpy(to, rows, bytes);
+    }
+    stk_store_le64(entry, image->used);
+    stk_store_le32(entry + 8, (uint32_t)stored);
+    stk_store_le32(entry + 12, bytes);
+    stk_store_le32(entry + 16, stk_crc32c_by_bits(rows, bytes));
+    entry[20] = codec;
+    stk_store_le64(image->at + 16, stk_load_le64(image->at + 16) | UINT64_C(1) << codec);
+    stk_store_le64(image->at + 128, stk_load_le64(image->at + 128) + bytes);
+    image->used += (uint32_t)stored;
+}
+
+/* A shard of rows in blocks of `each` rows. */
+static inline void stk_shard_image_make_blocks(struct stk_shard_image *image, uint32_t number,
+                                               uint32_t shards, uint32_t count, uint32_t each)
+{
+    uint8_t rows[STK_SHARD_TEST_BYTES_MAX];
+    stk_shard_image_begin_rows(image, number, shards, count, (count + each - 1) / each);
+    stk_store_le64(image->at + 16, 1 | UINT64_C(1) << 32);
+    stk_store_le32(image->at + 52, 1);
+    stk_store_le64(image->at + 56, STK_SHARD_TEST_ROW);
+    stk_store_le64(image->at + 120, image->blocks);
+    for (uint32_t i = 0; i < count; i++) {
+        uint8_t *row = rows + i * STK_SHARD_TEST_ROW;
+        uint8_t *entry = stk_shard_image_part(image, i, 0);
+        stk_shard_test_row((uint64_t)number * count + i, row);
+        stk_store_le64(entry, i * (uint64_t)STK_SHARD_TEST_ROW);
+        stk_store_le64(entry + 8, STK_SHARD_TEST_ROW);
+        stk_store_le32(entry + 16, stk_crc32c_by_bits(row, STK_SHARD_TEST_ROW));
+    }
+    for (uint32_t b = 0; b < image->blocks; b++) {
+        const uint32_t left = count - b * each;
+        stk_shard_image_put_block(image, b, rows + (size_t)b * each * STK_SHARD_TEST_ROW,
+                                  (left < each ? left : each) * STK_SHARD_TEST_ROW);
+    }
+    stk_shard_image_seal(image);
+}
+
 /* A shard of fields. */
 static inline void stk_shard_image_make_fields(struct stk_shard_image *image, uint32_t number,
                                                uint32_t shards, uint32_t count)
 {
-    stk_shard_image_begin(image, number, shards, count, 2);
+    stk_shard_image_begin(image, number, shards, count, 2, 0);
     stk_shard_image_put_field(image, 0, "pair", 0, STOKER_DTYPE_INT16, 1, 2, 0);
     stk_shard_image_put_field(image, 1, "text", STOKER_FIELD_KIND_BYTES, STOKER_DTYPE_UINT8, 1, 3,
                               1);

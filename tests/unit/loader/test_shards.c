@@ -130,6 +130,20 @@ CleanTest(loader_shards, rows_are_right_on_every_route)
     stk_directory_remove(&directory);
 }
 
+CleanTest(loader_shards, rows_of_blocks_are_right_on_every_route)
+{
+    const struct stk_directory directory = stk_directory_make();
+    struct stk_shard_image image;
+    for (uint32_t number = 0; number < SHARDS; number++) {
+        stk_shard_image_make_blocks(&image, number, SHARDS, COUNT, 3);
+        stk_shard_image_write(&image, &directory, shard_names[number]);
+    }
+    stoker_dataset *dataset = open_good(&directory);
+    play_all(dataset, SAMPLES);
+    stoker_dataset_close(&dataset);
+    stk_directory_remove(&directory);
+}
+
 /* In the later epochs, too: what is damaged is not kept. */
 CleanTest(loader_shards, a_flipped_bit_is_noticed_on_every_route)
 {

@@ -7,6 +7,7 @@
 #include "datasets/shards/layout.h"
 #include "loader/base/fault.h"
 #include "loader/codec/zstd.h"
+#include "loader/dataset/dataset.h"
 #include "loader/reader/readers.h"
 #include "support/files/png_sums.h"
 #include "support/files/shard_files.h"
@@ -94,6 +95,36 @@ CleanTest(shards, read_as_described)
     cr_assert_eq(stoker_dataset_open(&dataset, directory.path, NULL, &error), STOKER_OK, "%s",
                  error.message);
     cr_assert_str_eq(stoker_dataset_name(dataset), "shards");
+    stoker_dataset_close(&dataset);
+    stk_directory_remove(&directory);
+}
+
+/* Two samples in each block, one in the last of each shard. */
+CleanTest(shards, blocks_are_read_as_described)
+{
+    const struct stk_directory directory = stk_directory_make();
+    struct stk_shard_image image;
+    stoker_error error = { .message = "" };
+    for (uint32_t number = 0; number < SHARDS; number++) {
+        stk_shard_image_make_blocks(&image, number, SHARDS, COUNT, 2);
+        stk_shard_image_write(&image, &directory, shard_names[number]);
+    }
+    stoker_dataset *dataset = open_good(&directory, "");
+    check_rows(dataset, SHARDS * COUNT);
+    const uint64_t blocks = stoker_dataset_get_info(dataset)->block_count;
+    cr_assert_eq(blocks, 9);
+    for (uint64_t i = 0; i < blocks; i++)
+        cr_assert_eq(dataset->ops->block_first(dataset->self, i), i / 3 * COUNT + i % 3 * 2);
+    stoker_dataset_close(&dataset);
+    cr_assert_eq(stk_shard_test_open(&dataset, &directory, "?map=1", &error), STOKER_ENOTSUP);
+    cr_assert_not_null(strstr(error.message, "without blocks"), "%s", error.message);
+
+    /* Beside shards without blocks: all are read, but nobody knows the order of blocks. */
+    stk_shard_image_make(&image, 1, SHARDS, COUNT, 1);
+    stk_shard_image_write(&image, &directory, shard_names[1]);
+    dataset = open_good(&directory, "");
+    check_rows(dataset, SHARDS * COUNT);
+    cr_assert_eq(stoker_dataset_get_info(dataset)->block_count, 0);
     stoker_dataset_close(&dataset);
     stk_directory_remove(&directory);
 }
@@ -553,12 +584,20 @@ static bool survives(const struct stk_directory *directory, uint32_t count)
     return true;
 }
 
-CleanTest(shards, every_flipped_bit_is_noticed_or_harmless)
+static void make_three(struct stk_shard_image *image, bool blocks)
+{
+    if (blocks)
+        stk_shard_image_make_blocks(image, 0, 1, 3, 1);
+    else
+        stk_shard_image_make(image, 0, 1, 3, stk_lz4_present() ? 2 : 1);
+}
+
+static void flip_each_bit(bool blocks)
 {
     const struct stk_directory directory = stk_directory_make();
     struct stk_shard_image image;
     uint32_t refused = 0;
-    stk_shard_image_make(&image, 0, 1, 3, stk_lz4_present() ? 2 : 1);
+    make_three(&image, blocks);
     stk_shard_image_write(&image, &directory, "a.stk");
     cr_assert(survives(&directory, 3));
     char path[512];
@@ -566,7 +605,7 @@ CleanTest(shards, every_flipped_bit_is_noticed_or_harmless)
     for (size_t at = 0; at < image.size; at++) {
         /* Each bit where something is, one a byte in the zeros between. */
         const bool zeros =
-            (at >= 128 && at < 4088) || (at >= 4096 + 128 && at < 8192) || at >= 8192 + 480;
+            (at >= 136 && at < 4088) || (at >= 4096 + 128 && at < 8192) || at >= 8192 + 552;
         for (unsigned bit = zeros ? at % 8 : 0; bit < (zeros ? at % 8 + 1 : 8); bit++) {
             const uint8_t byte = image.at[at] ^ (uint8_t)(1U << bit);
             cr_assert_eq(pwrite(fd, &byte, 1, (off_t)at), 1);
@@ -582,22 +621,38 @@ CleanTest(shards, every_flipped_bit_is_noticed_or_harmless)
     stk_directory_remove(&directory);
 }
 
-CleanTest(shards, every_prefix_is_refused)
+CleanTest(shards, every_flipped_bit_is_noticed_or_harmless)
+{
+    flip_each_bit(false);
+}
+
+CleanTest(shards, every_flipped_bit_of_blocks_is_noticed_or_harmless)
+{
+    flip_each_bit(true);
+}
+
+static void cut_at_each_byte(bool blocks)
 {
     const struct stk_directory directory = stk_directory_make();
     struct stk_shard_image image;
     char path[512];
-    stk_shard_image_make(&image, 0, 1, 3, 1);
+    make_three(&image, blocks);
     stk_shard_image_write(&image, &directory, "a.stk");
     for (size_t size = image.size; size-- > 0;) {
         cr_assert_eq(truncate(stk_path_in(path, &directory, "a.stk"), (off_t)size), 0);
         cr_assert_not(survives(&directory, 3), "%zu bytes", size);
     }
-    stk_shard_image_make(&image, 0, 1, 3, 1);
+    make_three(&image, blocks);
     image.size += 8;
     stk_shard_image_write(&image, &directory, "a.stk");
     open_bad(&directory, STOKER_EOVERSIZE, "after the end");
     stk_directory_remove(&directory);
+}
+
+CleanTest(shards, every_prefix_is_refused)
+{
+    cut_at_each_byte(false);
+    cut_at_each_byte(true);
 }
 
 /* Lies whose checksums are right: in a shard of rows, and in one of fields. */
@@ -642,7 +697,8 @@ static const struct lie row_lies[] = {
     { 100, 4, 0, STOKER_EFORMAT, "place in the set" },
     { 104, 8, UINT64_MAX, STOKER_EFORMAT, "place in the set" },
     { 112, 8, 1, STOKER_EFORMAT, "place in the set" },
-    { 120, 1, 1, STOKER_EFORMAT, "bytes of another version" },
+    { 120, 1, 1, STOKER_EFORMAT, "blocks" },
+    { 136, 1, 1, STOKER_EFORMAT, "bytes of another version" },
     { 4091, 1, 1, STOKER_EFORMAT, "bytes of another version" },
     { FIELD(0), 1, 0, STOKER_EFORMAT, "must be 0" }, /* a name that ends before it begins */
     { FIELD(0), 1, ' ', STOKER_EINVAL, "a name has 1 to 63 bytes" },
@@ -694,15 +750,49 @@ static const struct lie field_lies[] = {
     { PART(3, 2 * LIE_PARTS), 8, 3, STOKER_EFORMAT, "cannot have" },
 };
 
-static void check_lies(const struct lie *lies, size_t count, bool fields)
+/* In a shard of three blocks of one row: raw, LZ4 and Zstandard. */
+#define BLOCK(i) (FIELD(2) + 24 * (i))
+static const struct lie block_lies[] = {
+    { 16, 8, 1 | 1 << 1 | 1 << 4, STOKER_EFORMAT, "has blocks, and has none" },
+    { 16, 8, UINT64_C(1) << 32 | 1, STOKER_EFORMAT, "codec that the header" },
+    { 56, 8, 73, STOKER_EFORMAT, "longest" },
+    { 120, 8, 0, STOKER_EFORMAT, "has blocks, and has none" },
+    { 120, 8, 4, STOKER_EFORMAT, "number of samples or blocks" },
+    { 120, 8, UINT64_MAX, STOKER_EFORMAT, "number of samples or blocks" },
+    { 128, 8, 0, STOKER_EFORMAT, "has blocks, and has none" },
+    { 128, 8, 73, STOKER_EFORMAT, "do not unpack to the header's" },
+    { 128, 8, 71, STOKER_EFORMAT, "cannot unpack to its bytes" },
+    { BLOCK(0), 8, 0, STOKER_EFORMAT, "overlaps" },
+    { BLOCK(0), 8, 4096 + 1, STOKER_EFORMAT, "overlaps" },
+    { BLOCK(2), 8, 8192, STOKER_EFORMAT, "not among the blocks" },
+    { BLOCK(2), 8, UINT64_MAX, STOKER_EFORMAT, "not among the blocks" },
+    { BLOCK(0) + 8, 4, 0, STOKER_EFORMAT, "cannot unpack" },
+    { BLOCK(0) + 8, 4, 23, STOKER_EFORMAT, "cannot unpack" },
+    { BLOCK(2) + 8, 4, UINT32_MAX, STOKER_EFORMAT, "not among the blocks" },
+    { BLOCK(2) + 12, 4, 0, STOKER_EFORMAT, "cannot unpack" },
+    { BLOCK(2) + 12, 4, UINT32_MAX, STOKER_EFORMAT, "cannot unpack" },
+    { BLOCK(2) + 12, 4, 23, STOKER_EFORMAT, "do not unpack to the header's" },
+    { BLOCK(0) + 20, 1, 2, STOKER_EFORMAT, "codec that the header" },
+    { BLOCK(0) + 20, 1, 9, STOKER_EFORMAT, "codec that the header" },
+    { BLOCK(0) + 21, 1, 1, STOKER_EFORMAT, "must be 0" },
+    { BLOCK(3) + 24, 8, 25, STOKER_EFORMAT, "does not lie in one block" },
+    { BLOCK(3) + 24, 8, 23, STOKER_EFORMAT, "overlaps" },
+    { BLOCK(3) + 48, 8, 49, STOKER_EFORMAT, "not among the parts" },
+};
+
+enum lying { ROWS, FIELDS, BLOCKS };
+
+static void check_lies(const struct lie *lies, size_t count, enum lying of)
 {
     const struct stk_directory directory = stk_directory_make();
     for (size_t i = 0; i < count; i++) {
         struct stk_shard_image image;
         uint8_t value[8];
         stk_store_le64(value, lies[i].value);
-        if (fields)
+        if (of == FIELDS)
             stk_shard_image_make_fields(&image, 0, 1, LIE_PARTS);
+        else if (of == BLOCKS)
+            stk_shard_image_make_blocks(&image, 0, 1, LIE_PARTS, 1);
         else
             stk_shard_image_make(&image, 0, 1, LIE_PARTS, 1);
         memcpy(image.at + lies[i].at, value, lies[i].bytes);
@@ -716,8 +806,9 @@ static void check_lies(const struct lie *lies, size_t count, bool fields)
 /* Refused by the rules, before memory is taken. */
 CleanTest(shards, lies_are_refused)
 {
-    check_lies(row_lies, sizeof(row_lies) / sizeof(row_lies[0]), false);
-    check_lies(field_lies, sizeof(field_lies) / sizeof(field_lies[0]), true);
+    check_lies(row_lies, sizeof(row_lies) / sizeof(row_lies[0]), ROWS);
+    check_lies(field_lies, sizeof(field_lies) / sizeof(field_lies[0]), FIELDS);
+    check_lies(block_lies, sizeof(block_lies) / sizeof(block_lies[0]), BLOCKS);
 }
 
 /* A huge index in a file of holes, and an LZ4 block that promises more than blocks can. */

@@ -105,6 +105,7 @@ static void write_archives(void)
     static struct stk_archive archive;
     static struct stk_shard_image shard;
     stk_folder_mkdir(&directory, "shards");
+    stk_folder_mkdir(&directory, "blocks");
     for (uint32_t part = 0; part < 2; part++) {
         char name[64];
         archive.size = 0;
@@ -117,6 +118,9 @@ static void write_archives(void)
         stk_file_write(&directory, name, archive.at, archive.size);
         stk_shard_image_make(&shard, part, 2, 11, 1);
         (void)snprintf(name, sizeof(name), "shards/%u.stk", part);
+        stk_shard_image_write(&shard, &directory, name);
+        stk_shard_image_make_blocks(&shard, part, 2, 11, 3);
+        (void)snprintf(name, sizeof(name), "blocks/%u.stk", part);
         stk_shard_image_write(&shard, &directory, name);
     }
 }
@@ -174,6 +178,8 @@ static const char *const specs[] = {
     "tar:#/p*t-?.tar?fields=png,cls,__key__",
     "shards:#/shards",
     "#/shards",
+    "shards:#/blocks",
+    "concat:(shards:#/blocks)+(shards:#/shards)",
     "tokens:#/tokens-*.bin?length=32",
     "tokens:#/megatron.bin?length=16&stride=8",
     "documents:#/tokens-[01].bin?eos=7",
