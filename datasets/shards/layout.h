@@ -130,8 +130,8 @@ int stk_shard_field_load(struct stk_shard_field *out, const uint8_t *from,
 void stk_shard_block_store(uint8_t *to, const struct stk_shard_block *block);
 
 /* Decode the entry of a block. *free_at, at first STK_SHARD_PAGE_BYTES, is the end of the block
- * before, and moves to the end of this one; *bytes is the sum of what blocks unpack to. STOKER_EFORMAT
- * and *what if it breaks a rule. */
+ * before, and moves to the end of this one; *bytes is the sum of what blocks unpack to.
+ * STOKER_EFORMAT and *what if it breaks a rule. */
 int stk_shard_block_load(struct stk_shard_block *out, const uint8_t *from,
                          const struct stk_shard_header *header, uint64_t *free_at, uint64_t *bytes,
                          const char **what);

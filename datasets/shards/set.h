@@ -95,11 +95,12 @@ int stk_shard_mismatch(const struct stk_shard_opening *opening, const struct stk
                        const struct stk_shard_file *b, const char *what);
 
 /* List and open the shards, and check that their headers belong together: sets list, files, count,
- * block_count, field_count, part_count and longest_bytes. On failure the caller frees what is set. */
+ * block_count, field_count, part_count and longest_bytes. On failure the caller frees what is set.
+ */
 int stk_shard_open_files(struct stk_shard_set *set, const struct stk_shard_opening *opening);
 
-/* Read and verify the indexes: sets decoders (field and codecs), field_of, word_of, blocks, records,
- * words, label, fields and names. On failure the caller frees what is set. */
+/* Read and verify the indexes: sets decoders (field and codecs), field_of, word_of, blocks,
+ * records, words, label, fields and names. On failure the caller frees what is set. */
 int stk_shard_load_indexes(struct stk_shard_set *set, const struct stk_shard_opening *opening);
 
 #endif

@@ -162,7 +162,7 @@ static int fill_in(stoker_dataset *dataset, const stoker_dataset_ops *ops, stoke
     rc = stk_stamps_take(&dataset->stamps, dataset->ops, dataset->self, dataset->info.file_count);
     if (rc < 0)
         return refuse_set(error, rc, dataset->ops->name, "dataset create");
-    return stk_kept_block_make(&dataset->kept_block, dataset, error);
+    return stk_kept_blocks_make(&dataset->kept_blocks, dataset, error);
 }
 
 int stoker_dataset_create(stoker_dataset **out, const stoker_dataset_ops *ops, void *self,
@@ -215,7 +215,7 @@ void stoker_dataset_close(stoker_dataset **dataset)
     if (closing->ops->destroy != NULL)
         closing->ops->destroy(closing->self);
     stoker_storage_close(&closing->storage);
-    stk_kept_block_free(&closing->kept_block);
+    stk_kept_blocks_free(&closing->kept_blocks);
     stk_stamps_free(&closing->stamps);
     stk_dataset_free_fields(closing);
     stk_free(closing);

@@ -7,7 +7,7 @@
  *   read.c         one sample, read in the calling thread
  *   lengths.c      the lengths of a field that varies, without reading
  *   stamps.c       files that changed since they were opened
- *   kept_block.c   reads of files that consist of blocks
+ *   kept_blocks.c   reads of files that consist of blocks
  *   recall.c       memory of located parts that its owner takes back
  *   identity.c     hashes that identify it in a loader's state and to other processes
  *
@@ -21,7 +21,7 @@
 #include <stddef.h>
 #include <stoker/dataset.h>
 
-#include "loader/dataset/kept_block.h"
+#include "loader/dataset/kept_blocks.h"
 #include "loader/dataset/stamps.h"
 
 /* A field, and what follows from its description. */
@@ -47,7 +47,7 @@ struct stoker_dataset {
     struct stk_field *fields;            /* info.field_count of them */
     struct stk_part_fields *part_fields; /* info.part_count of them */
     struct stk_stamps stamps;            /* taken from its open files */
-    struct stk_kept_block *kept_block;   /* NULL = no file consists of blocks */
+    struct stk_kept_blocks *kept_blocks;   /* NULL = no file consists of blocks */
     stoker_storage *storage; /* shared: what its files are in; of formats only, else NULL */
     /* Fill out[0..count) with the weights of samples, finite and >= 0. Set by views
      * (stoker/views.h); NULL = all have the same weight. Returns 0 or a stoker_err < 0. */

@@ -91,7 +91,7 @@ int stk_dataset_read_file(const stoker_dataset *dataset, uint32_t number, void *
         return stk_error_set(error, stk_callback_failed(rc, "file()", &said), STOKER_STAGE_READ,
                              place, "file %u: %s", number, said.message);
     place->path = file.path;
-    rc = file.blocks != NULL ? stk_kept_block_read(dataset->kept_block, &file, number, to, bytes,
+    rc = file.blocks != NULL ? stk_kept_blocks_read(dataset->kept_blocks, &file, number, to, bytes,
                                                    read_stored_bytes, place, error)
                              : read_stored_bytes(&file, number, to, bytes, place, error);
     if (rc == STOKER_OK && unverified && !stk_stamp_holds(&dataset->stamps, number))

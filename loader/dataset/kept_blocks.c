@@ -1,5 +1,5 @@
-/* kept_block.c - see kept_block.h. */
-#include "loader/dataset/kept_block.h"
+/* kept_blocks.c - see kept_blocks.h. */
+#include "loader/dataset/kept_blocks.h"
 
 #include <inttypes.h>
 #include <pthread.h>
@@ -9,15 +9,24 @@
 #include "loader/dataset/dataset.h"
 #include "loader/storage/blocks.h"
 
-struct stk_kept_block {
-    pthread_mutex_t lock;
-    uint8_t *bytes; /* NULL = none is kept */
+enum { KEPT_MAX = 64, KEPT_BYTES_MAX = 64 << 20 };
+
+struct kept {
+    uint8_t *bytes;
+    uint64_t size;
     uint32_t file;
     uint64_t number;
 };
 
-int stk_kept_block_make(struct stk_kept_block **out, const stoker_dataset *dataset,
-                        stoker_error *error)
+struct stk_kept_blocks {
+    pthread_mutex_t lock;
+    struct kept each[KEPT_MAX]; /* [count], the one that was used last at the end */
+    uint32_t count;
+    uint64_t bytes; /* of all */
+};
+
+int stk_kept_blocks_make(struct stk_kept_blocks **out, const stoker_dataset *dataset,
+                         stoker_error *error)
 {
     bool has_blocks = false;
     for (uint32_t i = 0; i < dataset->info.file_count; i++) {
@@ -31,22 +40,23 @@ int stk_kept_block_make(struct stk_kept_block **out, const stoker_dataset *datas
     }
     if (!has_blocks)
         return STOKER_OK;
-    struct stk_kept_block *kept = stk_calloc(1, sizeof(*kept));
+    struct stk_kept_blocks *kept = stk_calloc(1, sizeof(*kept));
     if (kept == NULL)
-        return stk_refuse_spec(error, STOKER_ENOMEM, "%s: the kept block", dataset->ops->name);
+        return stk_refuse_spec(error, STOKER_ENOMEM, "%s: the kept blocks", dataset->ops->name);
     pthread_mutex_init(&kept->lock, NULL);
     *out = kept;
     return STOKER_OK;
 }
 
-void stk_kept_block_free(struct stk_kept_block **pointer)
+void stk_kept_blocks_free(struct stk_kept_blocks **pointer)
 {
-    struct stk_kept_block *kept = *pointer;
+    struct stk_kept_blocks *kept = *pointer;
     *pointer = NULL;
     if (kept == NULL)
         return;
     pthread_mutex_destroy(&kept->lock);
-    stk_free(kept->bytes);
+    for (uint32_t i = 0; i < kept->count; i++)
+        stk_free(kept->each[i].bytes);
     stk_free(kept);
 }
 
@@ -67,37 +77,67 @@ static int unpack(const stoker_file *file, uint64_t number, const void *stored, 
                                rc == STOKER_ENOMEM ? "unpacking" : said.message);
 }
 
-/* Keep a block instead of the one that is kept. */
-static int keep(struct stk_kept_block *kept, const stoker_file *file, uint32_t file_number,
+/* Free those that were used longest ago until there is room for another one. */
+static void make_room(struct stk_kept_blocks *kept, uint64_t size)
+{
+    uint32_t gone = 0;
+    for (; gone < kept->count &&
+           (kept->count - gone == KEPT_MAX || kept->bytes + size > KEPT_BYTES_MAX);
+         gone++) {
+        stk_free(kept->each[gone].bytes);
+        kept->bytes -= kept->each[gone].size;
+    }
+    kept->count -= gone;
+    memmove(kept->each, kept->each + gone, kept->count * sizeof(kept->each[0]));
+}
+
+/* Move a block to the end, as the one that was used last. Returns false if it is not kept. */
+static bool find(struct stk_kept_blocks *kept, uint32_t file, uint64_t number)
+{
+    for (uint32_t i = kept->count; i-- > 0;) {
+        const struct kept found = kept->each[i];
+        if (found.file != file || found.number != number)
+            continue;
+        memmove(&kept->each[i], &kept->each[i + 1], (kept->count - 1 - i) * sizeof(kept->each[0]));
+        kept->each[kept->count - 1] = found;
+        return true;
+    }
+    return false;
+}
+
+/* Read a block and keep it. */
+static int keep(struct stk_kept_blocks *kept, const stoker_file *file, uint32_t file_number,
                 uint64_t number, stk_stored_read *read, struct stk_place *place,
                 stoker_error *error)
 {
     const stoker_block *block = &file->blocks->each[number];
     const bool packed = block->codec != STOKER_BLOCK_CODEC_NONE;
+    const uint64_t size = stk_block_bytes(file->blocks, number);
+    make_room(kept, size);
+    uint8_t *bytes = stk_calloc((size_t)size, 1);
+    uint8_t *stored = packed ? stk_calloc(block->stored_bytes, 1) : bytes;
     place->offset = block->offset;
-    stk_free(kept->bytes);
-    kept->bytes = stk_calloc((size_t)stk_block_bytes(file->blocks, number), 1);
-    uint8_t *stored = packed ? stk_calloc(block->stored_bytes, 1) : kept->bytes;
-    int rc = kept->bytes == NULL || stored == NULL
+    int rc = bytes == NULL || stored == NULL
                  ? stk_error_set(error, STOKER_ENOMEM, STOKER_STAGE_READ, place, "a block")
                  : read(file, file_number, stored, block->stored_bytes, place, error);
     place->offset = block->offset;
     if (rc == STOKER_OK)
-        rc = unpack(file, number, stored, kept->bytes, place, error);
+        rc = unpack(file, number, stored, bytes, place, error);
     if (packed)
         stk_free(stored);
     if (rc != STOKER_OK) {
-        stk_free(kept->bytes);
-        kept->bytes = NULL;
+        stk_free(bytes);
+        return rc;
     }
-    kept->file = file_number;
-    kept->number = number;
+    kept->each[kept->count++] =
+        (struct kept){ .bytes = bytes, .size = size, .file = file_number, .number = number };
+    kept->bytes += size;
     return rc;
 }
 
-int stk_kept_block_read(struct stk_kept_block *kept, const stoker_file *file, uint32_t file_number,
-                        void *to, size_t bytes, stk_stored_read *read, struct stk_place *place,
-                        stoker_error *error)
+int stk_kept_blocks_read(struct stk_kept_blocks *kept, const stoker_file *file,
+                         uint32_t file_number, void *to, size_t bytes, stk_stored_read *read,
+                         struct stk_place *place, stoker_error *error)
 {
     const stoker_blocks *blocks = file->blocks;
     const uint64_t unpacked = stk_blocks_unpacked_bytes(blocks);
@@ -112,10 +152,11 @@ int stk_kept_block_read(struct stk_kept_block *kept, const stoker_file *file, ui
         const uint64_t first = blocks->each[number].first_byte;
         const uint64_t left = blocks->each[number + 1].first_byte - at;
         const uint64_t count = end - at < left ? end - at : left;
-        if (kept->bytes == NULL || kept->file != file_number || kept->number != number)
+        if (!find(kept, file_number, number))
             rc = keep(kept, file, file_number, number, read, place, error);
         if (rc == STOKER_OK)
-            memcpy((uint8_t *)to + bytes - (end - at), kept->bytes + (at - first), count);
+            memcpy((uint8_t *)to + bytes - (end - at),
+                   kept->each[kept->count - 1].bytes + (at - first), count);
         at += count;
     }
     pthread_mutex_unlock(&kept->lock);
