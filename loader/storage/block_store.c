@@ -7,7 +7,6 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
-#include <stoker/options.h>
 #include <string.h>
 
 #include "loader/base/cpu/thread.h"
@@ -15,8 +14,7 @@
 #include "loader/base/memory/memory.h"
 #include "loader/storage/blocks.h"
 
-#define NONE       UINT32_MAX
-#define AUTO_BYTES (UINT64_C(256) << 20)
+#define NONE UINT32_MAX
 
 enum state { EMPTY, LOADING, READY };
 
@@ -79,12 +77,12 @@ static bool measure(struct stk_block_store *store, uint64_t *most)
 }
 
 /* A worker loads at least one block at a time, and one of them has room for its stored bytes. */
-static int choose_slots(struct stk_block_store *store, uint64_t bytes_max, uint32_t workers,
-                        uint64_t most, stoker_error *error)
+static int choose_slots(struct stk_block_store *store, uint64_t bytes_max, bool strict,
+                        uint32_t workers, uint64_t most, stoker_error *error)
 {
     const uint64_t least = (uint64_t)workers + 1;
-    uint64_t count = (bytes_max == STOKER_BYTES_AUTO ? AUTO_BYTES : bytes_max) / store->slot_bytes;
-    if (count < least && bytes_max != STOKER_BYTES_AUTO)
+    uint64_t count = bytes_max / store->slot_bytes;
+    if (count < least && strict)
         return stk_refuse_option(
             error, STOKER_EINVAL,
             "block_memory_bytes is %" PRIu64 ": %" PRIu32 " workers need at least %" PRIu64
@@ -111,7 +109,7 @@ static int allocate(struct stk_block_store *store)
 }
 
 int stk_block_store_make(struct stk_block_store **out, const stoker_file *files,
-                         uint32_t file_count, uint64_t bytes_max, uint32_t workers,
+                         uint32_t file_count, uint64_t bytes_max, bool strict, uint32_t workers,
                          stoker_error *error)
 {
     uint64_t most = 0;
@@ -126,7 +124,7 @@ int stk_block_store_make(struct stk_block_store **out, const stoker_file *files,
     if (rc == STOKER_OK && !measure(store, &most))
         rc = stk_refuse_option(error, STOKER_ELIMIT, "the files have 2^32 blocks or more");
     if (rc == STOKER_OK)
-        rc = choose_slots(store, bytes_max, workers, most, error);
+        rc = choose_slots(store, bytes_max, strict, workers, most, error);
     if (rc == STOKER_OK && (rc = allocate(store)) != STOKER_OK)
         (void)stk_refuse_option(error, rc, "%" PRIu64 " bytes for blocks (block_memory_bytes)",
                                 (uint64_t)store->slot_count * store->slot_bytes);

@@ -60,11 +60,11 @@ struct stk_block_load {
     bool active;
 };
 
-/* Make the memory for the blocks of `files`, which must outlive the store: bytes_max of it, or if
- * that is STOKER_BYTES_AUTO as options.block_memory_bytes says. Returns 0, STOKER_EINVAL (too
- * little for `workers` workers) or STOKER_ENOMEM. */
+/* Make the memory for the blocks of `files`, which must outlive the store: at most bytes_max.
+ * `strict`: that is an option, to be refused if it is too little for `workers` workers; else they
+ * get what they need at least. Returns 0, STOKER_EINVAL, STOKER_ELIMIT or STOKER_ENOMEM. */
 int stk_block_store_make(struct stk_block_store **out, const stoker_file *files,
-                         uint32_t file_count, uint64_t bytes_max, uint32_t workers,
+                         uint32_t file_count, uint64_t bytes_max, bool strict, uint32_t workers,
                          stoker_error *error);
 void stk_block_store_free(struct stk_block_store **store); /* no ring may be open */
 

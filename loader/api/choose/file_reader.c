@@ -12,6 +12,8 @@
 #include "loader/reader/setup.h"
 #include "loader/storage/reader.h"
 
+enum { BLOCKS_SHARE = 4 }; /* of the memory that is left: for unpacked blocks */
+
 /* The built-in readers of files: all deliver the same bytes. */
 static bool reads_descriptors(const stoker_reader *reader)
 {
@@ -127,11 +129,14 @@ static void use_blocks(stoker_loader *loader)
 
 int stk_file_reader_make_blocks(stoker_loader *loader, stoker_error *error)
 {
-    return !loader->has_blocks ? STOKER_OK
-                               : stk_block_store_make(&loader->block_reader.store, loader->files,
-                                                      loader->pipeline.dataset->info.file_count,
-                                                      loader->options.block_memory_bytes,
-                                                      loader->worker_count, error);
+    const uint64_t asked = loader->options.block_memory_bytes;
+    const bool given = asked != STOKER_BYTES_AUTO;
+    if (!loader->has_blocks)
+        return STOKER_OK;
+    return stk_block_store_make(&loader->block_reader.store, loader->files,
+                                loader->pipeline.dataset->info.file_count,
+                                given ? asked : stk_sizing_memory_share(loader) / BLOCKS_SHARE,
+                                given, loader->worker_count, error);
 }
 
 static uint32_t choose_depth(const stoker_loader *loader)

@@ -129,12 +129,16 @@ uint64_t stk_sizing_batches_share(const stoker_loader *loader, uint64_t bytes)
     return least > bytes / BATCHES_SHARE ? least : bytes / BATCHES_SHARE;
 }
 
+uint64_t stk_sizing_memory_share(const stoker_loader *loader)
+{
+    const uint32_t asked = loader->options.local_world_size;
+    return loader->available_bytes / (asked > 0 ? asked : stk_local_ranks());
+}
+
 /* The most slots of a ring whose size the options leave open; at least 2. */
 static uint32_t most_slots(const stoker_loader *loader)
 {
-    const uint32_t asked = loader->options.local_world_size;
-    const uint32_t ranks = asked > 0 ? asked : stk_local_ranks();
-    const uint64_t share = loader->available_bytes / ranks / BATCHES_SHARE;
+    const uint64_t share = stk_sizing_memory_share(loader) / BATCHES_SHARE;
     const uint64_t most = loader->batches_bytes_max;
     return clamp((share < most ? share : most) / stk_sizing_slots_bytes(loader, 1), 2,
                  STOKER_PREFETCH_MAX);

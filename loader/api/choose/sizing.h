@@ -26,6 +26,9 @@ uint64_t stk_sizing_slots_bytes(const stoker_loader *loader, uint32_t count);
 /* The part of `bytes`, a limit on memory, that a cache leaves to batches. */
 uint64_t stk_sizing_batches_share(const stoker_loader *loader, uint64_t bytes);
 
+/* This process's part of the memory that was left when the loader was made. */
+uint64_t stk_sizing_memory_share(const stoker_loader *loader);
+
 /* Buffers on a device: prefetch_batches if given, else enough to copy ahead. Call after the slots
  * are made. */
 uint32_t stk_sizing_buffer_count(const stoker_loader *loader);

@@ -278,8 +278,9 @@ typedef struct stoker_loader_options {
     /* Limit on the bytes of unpacked blocks, for files that consist of blocks (stoker_file.blocks),
      * in addition to memory_bytes. Workers share them. A block takes as many bytes as the longest
      * one, and twice as many while it is unpacked. Create fails with EINVAL if there is no room for
-     * one block per worker and one more. Default STOKER_BYTES_AUTO: 256 MiB, or that room if it is
-     * larger. Memory is taken as blocks need it. */
+     * one block per worker and one more. Memory is taken as blocks need it. Default
+     * STOKER_BYTES_AUTO: a quarter of the memory that is left at create, divided by the job's
+     * processes on this node, at least that room. */
     uint64_t block_memory_bytes;
     /* Share one cache between all loaders of a job on this node, in any process, that read the same
      * files in the same form: each sample is read, decoded and kept once. Loaders must agree in

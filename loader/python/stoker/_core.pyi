@@ -177,6 +177,7 @@ class Options(TypedDict, total=False):
     read_depth: Union[int, str]
     cache: str  # "auto", "none", "encoded", "decoded", "device"
     memory_bytes: Union[int, str]
+    block_memory_bytes: Union[int, str]
     share_cache: Union[bool, str]  # "auto", True / "on", False / "off"
     # "grow" (default; "auto" is the same) or "wait": Python frees batches in any thread, which "busy" forbids. If no memory is
     # left for a batch that is kept, "grow" waits 10 seconds for one to be freed, then raises STOKER_BUSY.

@@ -19,6 +19,7 @@ class Stats:
     workers, workers_max, cpus, slots, slots_ready  now
     cache, cache_bytes, cache_held_bytes, cache_hits, cache_reason
     memory_bytes, memory_bytes_max                  of cache and batches: in use, and the limit
+    blocks, blocks_again, block_bytes, block_memory_bytes  of files that consist of blocks
     length_values, length_room                      of batches by length: values without, and with padding
     device, device_reason, reader, reader_reason, pinned, pin_reason, route, ...
 
