@@ -267,6 +267,65 @@ CleanTest(blocks, a_changed_object_ends_the_run)
     stk_block_set_free(&set);
 }
 
+/* The kernel may still write to the blocks that a stuck ring loads: nobody gets their memory, and
+ * nobody waits for them. */
+Test(blocks, a_ring_that_keeps_its_reads_ends_the_run)
+{
+    static stoker_loader *kept[6]; /* within the leak checker's sight */
+    static const struct stk_script_rule rule = { .what = STK_SCRIPT_STALL,
+                                                 .file = STK_SCRIPT_ANY_FILE };
+    cr_assert_eq(stk_block_set_make(&set), STOKER_OK);
+    for (uint32_t i = 0; i < 6; i++) {
+        stoker_batch batch = STOKER_BATCH_INIT;
+        const stoker_loader_options options =
+            stk_small_options(.reader = &stk_scripted_reader, .num_workers = (int32_t)(i % 3),
+                              .read_depth = 8, .block_memory_bytes = (9 + i) * 320);
+        stk_script_install(&(struct stk_script){
+            .rules = &rule, .rule_count = 1, .fail_reap = 4, .fail_on = true });
+        stoker_loader *loader = kept[i] = loader_of(set.dataset, &options);
+        int rc;
+        while ((rc = stoker_loader_next(loader, &batch, -1)) == STOKER_OK) {
+            cr_assert(stk_block_set_matches(&batch));
+            stoker_batch_release(&batch);
+        }
+        cr_assert_eq(rc, STOKER_EIO, "%d", rc);
+        cr_assert_geq(stk_script_counts().busy_closes, 1);
+        stoker_loader_destroy(&loader);
+    }
+    cr_assert_not_null(kept[5]);
+    stk_test_check_lost();
+}
+
+/* A consumer that never waits, and so leaves loads half done again and again. */
+CleanTest(blocks, a_consumer_may_leave_at_any_time)
+{
+    static const struct stk_script_rule rule = { .what = STK_SCRIPT_SHORT,
+                                                 .amount = 30,
+                                                 .file = STK_SCRIPT_ANY_FILE };
+    cr_assert_eq(stk_block_set_make(&set), STOKER_OK);
+    for (int32_t workers = 0; workers < 3; workers++) {
+        const stoker_loader_options options =
+            stk_small_options(.reader = &stk_scripted_reader, .num_workers = workers,
+                              .read_depth = 5, .block_memory_bytes = 4 * 320);
+        stk_script_install(&(struct stk_script){ .rules = &rule, .rule_count = 1, .reap_max = 1 });
+        stoker_loader *loader = loader_of(set.dataset, &options);
+        stoker_batch batch = STOKER_BATCH_INIT;
+        uint64_t samples = 0;
+        for (int rc = 0; rc != STOKER_FINISHED;) {
+            rc = stoker_loader_next(loader, &batch, 0);
+            cr_assert(rc >= 0 || rc == STOKER_TIMEOUT, "%d", rc);
+            if (rc != STOKER_OK)
+                continue;
+            cr_assert(stk_block_set_matches(&batch));
+            samples += batch.count;
+            stoker_batch_release(&batch);
+        }
+        cr_assert_eq(samples, 2 * STK_BLOCK_ROWS);
+        stoker_loader_destroy(&loader);
+    }
+    stk_block_set_free(&set);
+}
+
 CleanTest(blocks, create_survives_each_failed_allocation)
 {
     const stoker_loader_options options =
