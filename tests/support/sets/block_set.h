@@ -1,6 +1,7 @@
 /* block_set.h - a data set of 300 rows of 40 bytes in a file of blocks whose every byte is known.
  *
  *   unpacked   │ row 0 │ row 1 │ ...         blocks of 293 bytes: rows cross them
+ *              or of 280 bytes, 7 rows, which the data set then declares
  *   stored     5 bytes │ block 0, as is │ 5 bytes │ block 1, LZ4 │ 5 bytes │ block 2, Zstandard ...
  *
  * Static functions in a header, without Criterion, as in scenario.h.
@@ -22,13 +23,16 @@ enum {
     STK_BLOCK_UNPACKED = STK_BLOCK_ROWS * STK_BLOCK_ROW_BYTES,
     STK_BLOCK_BYTES = 293,
     STK_BLOCK_COUNT = (STK_BLOCK_UNPACKED + STK_BLOCK_BYTES - 1) / STK_BLOCK_BYTES,
+    STK_BLOCK_WHOLE_ROWS = 7,
+    STK_BLOCK_WHOLE_BYTES = STK_BLOCK_WHOLE_ROWS * STK_BLOCK_ROW_BYTES,
+    STK_BLOCK_COUNT_MAX = (STK_BLOCK_UNPACKED + STK_BLOCK_WHOLE_BYTES - 1) / STK_BLOCK_WHOLE_BYTES,
     STK_BLOCK_GAP = 5
 };
 
 struct stk_block_set {
     int fd;
     uint64_t file_bytes, stored_bytes;
-    stoker_block each[STK_BLOCK_COUNT + 1];
+    stoker_block each[STK_BLOCK_COUNT_MAX + 1];
     stoker_blocks blocks;
     stoker_dataset *dataset;
 };
@@ -40,14 +44,16 @@ static inline uint8_t stk_block_byte(uint64_t row, uint32_t at)
 
 static inline int stk_block_describe(const void *self, stoker_dataset_info *out)
 {
-    (void)self;
+    const struct stk_block_set *set = self;
+    const bool whole = set->each[1].first_byte == STK_BLOCK_WHOLE_BYTES;
     *out = (stoker_dataset_info){ .struct_size = sizeof(*out),
                                   .count = STK_BLOCK_ROWS,
                                   .dtype = STOKER_DTYPE_UINT8,
                                   .rank = 1,
                                   .shape = { STK_BLOCK_ROW_BYTES },
                                   .file_count = 1,
-                                  .encoded_bytes_max = STK_BLOCK_ROW_BYTES };
+                                  .encoded_bytes_max = STK_BLOCK_ROW_BYTES,
+                                  .block_count = whole ? set->blocks.count : 0 };
     return STOKER_OK;
 }
 
@@ -72,11 +78,18 @@ static inline int stk_block_file(const void *self, uint32_t file, stoker_file *o
     return STOKER_OK;
 }
 
+static inline uint64_t stk_block_first(const void *self, uint64_t block)
+{
+    (void)self;
+    return block * STK_BLOCK_WHOLE_ROWS;
+}
+
 static const stoker_dataset_ops stk_block_ops = { .struct_size = sizeof(stoker_dataset_ops),
                                                   .name = "block set",
                                                   .describe = stk_block_describe,
                                                   .locate = stk_block_locate,
-                                                  .file = stk_block_file };
+                                                  .file = stk_block_file,
+                                                  .block_first = stk_block_first };
 
 /* Pack one block. Returns its stored bytes. */
 static inline uint32_t stk_block_pack(stoker_block *block, const uint8_t *from, uint32_t bytes,
@@ -94,8 +107,8 @@ static inline uint32_t stk_block_pack(stoker_block *block, const uint8_t *from, 
     return (uint32_t)packed;
 }
 
-/* Write the file; the data set is the caller's to create. */
-static inline void stk_block_set_write(struct stk_block_set *set)
+/* Write a file of blocks of block_bytes; the data set is the caller's to create. */
+static inline void stk_block_set_write(struct stk_block_set *set, uint32_t block_bytes)
 {
     static uint8_t file[2 * STK_BLOCK_UNPACKED];
     static uint8_t unpacked[STK_BLOCK_UNPACKED];
@@ -104,10 +117,11 @@ static inline void stk_block_set_write(struct stk_block_set *set)
     for (uint32_t row = 0; row < STK_BLOCK_ROWS; row++)
         for (uint32_t i = 0; i < STK_BLOCK_ROW_BYTES; i++)
             unpacked[row * STK_BLOCK_ROW_BYTES + i] = stk_block_byte(row, i);
-    for (uint32_t b = 0; b < STK_BLOCK_COUNT; b++) {
-        const uint32_t first = b * STK_BLOCK_BYTES;
+    const uint32_t count = (STK_BLOCK_UNPACKED + block_bytes - 1) / block_bytes;
+    for (uint32_t b = 0; b < count; b++) {
+        const uint32_t first = b * block_bytes;
         const uint32_t left = STK_BLOCK_UNPACKED - first;
-        const uint32_t bytes = left < STK_BLOCK_BYTES ? left : STK_BLOCK_BYTES;
+        const uint32_t bytes = left < block_bytes ? left : block_bytes;
         stoker_block *block = &set->each[b];
         at += STK_BLOCK_GAP;
         *block = (stoker_block){ .first_byte = first,
@@ -120,8 +134,8 @@ static inline void stk_block_set_write(struct stk_block_set *set)
         at += block->stored_bytes;
         set->stored_bytes += block->stored_bytes;
     }
-    set->each[STK_BLOCK_COUNT].first_byte = STK_BLOCK_UNPACKED;
-    set->blocks = (stoker_blocks){ .each = set->each, .count = STK_BLOCK_COUNT };
+    set->each[count].first_byte = STK_BLOCK_UNPACKED;
+    set->blocks = (stoker_blocks){ .each = set->each, .count = count };
     set->file_bytes = at;
     set->fd = memfd_create("stoker-test", MFD_CLOEXEC);
     const ssize_t written = pwrite(set->fd, file, at, 0);
@@ -131,7 +145,7 @@ static inline void stk_block_set_write(struct stk_block_set *set)
 
 static inline int stk_block_set_make(struct stk_block_set *set)
 {
-    stk_block_set_write(set);
+    stk_block_set_write(set, STK_BLOCK_BYTES);
     return stoker_dataset_create(&set->dataset, &stk_block_ops, set, NULL);
 }
 

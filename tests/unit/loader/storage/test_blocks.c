@@ -96,6 +96,32 @@ CleanTest(blocks, each_block_is_unpacked_once_per_epoch)
     stk_block_set_free(&set);
 }
 
+/* So is it in windows, within the memory of those that are in use: in each lane those of a window,
+ * one that it shares with the next, and what is read ahead. */
+CleanTest(blocks, each_block_of_a_window_is_unpacked_once_per_epoch)
+{
+    static struct outcome outcome;
+    stk_block_set_write(&set, STK_BLOCK_WHOLE_BYTES);
+    cr_assert_eq(stoker_dataset_create(&set.dataset, &stk_block_ops, &set, NULL), STOKER_OK);
+    for (uint32_t i = 0; i < 4 * 3 * 3; i++) {
+        const uint32_t window = (uint32_t[]){ 1, 3, 100 }[i / 4 % 3];
+        const stoker_order order =
+            stk_order_of(.kind = STOKER_ORDER_WINDOW, .lanes = 2, .window_blocks = window);
+        const stoker_loader_options options =
+            stk_small_options(.num_workers = (int32_t[]){ 0, 1, 2, 5 }[i % 4], .order = &order,
+                              .read_depth = (uint32_t[]){ 1, 4, 9 }[i / 12], .epochs = 1,
+                              .batch_size = 4, .prefetch_batches = 2,
+                              .block_memory_bytes = 320 * (2 * (window + 1) + 2 * 6));
+        run(&options, &outcome);
+        cr_assert_eq(outcome.samples, STK_BLOCK_ROWS);
+        cr_assert_eq(outcome.stats.blocks, set.blocks.count, "setting %u: %u", i,
+                     (unsigned)outcome.stats.blocks);
+        cr_assert_eq(outcome.stats.blocks_again, 0);
+        cr_assert_eq(outcome.stats.block_bytes, set.stored_bytes);
+    }
+    stk_block_set_free(&set);
+}
+
 CleanTest(blocks, too_little_memory_is_refused)
 {
     cr_assert_eq(stk_block_set_make(&set), STOKER_OK);
@@ -348,7 +374,7 @@ CleanTest(blocks, create_survives_each_failed_allocation)
 
 CleanTest(blocks, an_impossible_table_is_refused)
 {
-    stk_block_set_write(&set);
+    stk_block_set_write(&set, STK_BLOCK_BYTES);
     static const struct {
         const char *says;
         uint32_t block;
