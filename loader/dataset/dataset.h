@@ -47,7 +47,7 @@ struct stoker_dataset {
     struct stk_field *fields;            /* info.field_count of them */
     struct stk_part_fields *part_fields; /* info.part_count of them */
     struct stk_stamps stamps;            /* taken from its open files */
-    struct stk_kept_blocks *kept_blocks;   /* NULL = no file consists of blocks */
+    struct stk_kept_blocks *kept_blocks; /* NULL = no file consists of blocks */
     stoker_storage *storage; /* shared: what its files are in; of formats only, else NULL */
     /* Fill out[0..count) with the weights of samples, finite and >= 0. Set by views
      * (stoker/views.h); NULL = all have the same weight. Returns 0 or a stoker_err < 0. */

@@ -1,5 +1,5 @@
-/* kept_blocks.h - reads of files that consist of blocks, without a loader: 64 MiB of the blocks that
- * were used last are kept, or one, so that reading samples in order unpacks each block once. */
+/* kept_blocks.h - reads of files that consist of blocks, without a loader: those that were used
+ * last are kept, up to 64 MiB of them or one, so that reading in order unpacks each block once. */
 #ifndef STK_DATASET_KEPT_BLOCKS_H
 #define STK_DATASET_KEPT_BLOCKS_H
 

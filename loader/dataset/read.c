@@ -92,7 +92,7 @@ int stk_dataset_read_file(const stoker_dataset *dataset, uint32_t number, void *
                              place, "file %u: %s", number, said.message);
     place->path = file.path;
     rc = file.blocks != NULL ? stk_kept_blocks_read(dataset->kept_blocks, &file, number, to, bytes,
-                                                   read_stored_bytes, place, error)
+                                                    read_stored_bytes, place, error)
                              : read_stored_bytes(&file, number, to, bytes, place, error);
     if (rc == STOKER_OK && unverified && !stk_stamp_holds(&dataset->stamps, number))
         rc = stk_stamps_refuse(&dataset->stamps, number, *place, error);
