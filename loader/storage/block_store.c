@@ -20,7 +20,7 @@ enum state { EMPTY, LOADING, READY };
 
 struct block {
     const void *ring;  /* that loads it */
-    uint64_t served;   /* bytes, since it is READY */
+    uint64_t served;   /* bytes; goes on if the block was cut */
     uint64_t load;     /* READY: the number of its load, for its age */
     uint32_t users;    /* reads that wait for it */
     uint32_t failures; /* loads that failed */
@@ -365,7 +365,8 @@ static void note_success(struct stk_block_store *store, const struct stk_block_l
 {
     struct block *block = &store->blocks[load->block];
     block->state = READY;
-    block->served = 0;
+    if (!block->cut) /* else the rest is still to be served */
+        block->served = 0;
     block->load = store->counts.loads++;
     store->owner[block->slot] = load->block;
     store->counts.again += block->cut ? 1 : 0;
