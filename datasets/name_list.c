@@ -256,8 +256,8 @@ int stk_name_list_make(struct stk_name_list *out, const stoker_storage *storage,
     if (bytes >= sizeof(in.text))
         return stk_refuse_spec(error, STOKER_ELIMIT, "%s: the name is too long", format);
     memcpy(in.text, text, bytes);
-    const int rc =
-        stk_storage_has(storage, in.text) ? add_name(&in, in.text) : expand_from(&in, in.text, 0);
+    const bool exists = !stk_storage_is_url(in.text) && stk_storage_has(storage, in.text);
+    const int rc = exists ? add_name(&in, in.text) : expand_from(&in, in.text, 0);
     if (rc != STOKER_OK)
         stk_name_list_free(out);
     return rc;

@@ -20,7 +20,7 @@
 struct stk_spec stk_spec_split(const stoker_storage *storage, const char *rest, char mark)
 {
     const char *at = strrchr(rest, mark);
-    if (at == NULL || stk_storage_has(storage, rest))
+    if (at == NULL || (!stk_storage_is_url(rest) && stk_storage_has(storage, rest)))
         return (struct stk_spec){ .name_bytes = strlen(rest) };
     return (struct stk_spec){ .name_bytes = (size_t)(at - rest), .after = at + 1 };
 }
@@ -34,8 +34,10 @@ int stk_spec_no_parameters(const stoker_storage *storage, const char *rest, cons
     const char *comma = strrchr(rest, ',');
     const char *last = comma == NULL ? rest : comma + 1;
     const char *equals = strchr(last, '=');
-    if (spec.after == NULL || stk_storage_has(storage, last) ||
-        (equals != NULL && stk_storage_has(storage, equals + 1)))
+    const char *name = equals != NULL && stk_storage_is_url(equals + 1) ? equals + 1 : last;
+    if (spec.after == NULL ||
+        (!stk_storage_is_url(name) && (stk_storage_has(storage, last) ||
+                                       (equals != NULL && stk_storage_has(storage, equals + 1)))))
         return STOKER_OK;
     if (spec.after[strspn(spec.after, "abcdefghijklmnopqrstuvwxyz_")] != '=')
         return STOKER_OK;

@@ -91,6 +91,8 @@ static const char *find_mark(const stoker_storage *storage, const char *spec, co
     const char *mark = strrchr(rest, '?');
     if (mark == NULL || strchr(mark, ')') != NULL)
         return NULL;
+    if (stk_storage_is_url(rest))
+        return mark;
     /* A file of that name is meant: no parameters. */
     return stk_storage_has(storage, spec) || stk_storage_has(storage, rest) ? NULL : mark;
 }

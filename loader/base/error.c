@@ -10,6 +10,7 @@
 #include <strings.h>
 
 #include "loader/base/text/printable.h"
+#include "loader/base/text/redact.h"
 
 /* Append to a line of fixed size. A line that is too long ends in "...", and no character is cut in
  * two. */
@@ -37,6 +38,12 @@ __attribute__((format(printf, 3, 4))) static void append(char *line, size_t line
 /* A path that is too long keeps its end, which names the file. */
 static void copy_path(char *to, size_t to_bytes, const char *path)
 {
+    char shown[STK_URL_SHOWN_BYTES];
+    if (path != NULL && strstr(path, "://") != NULL) { /* before its start is lost */
+        (void)snprintf(shown, sizeof(shown), "%s", path);
+        stk_redact_urls(shown);
+        path = shown;
+    }
     size_t length = path == NULL ? 0 : strlen(path);
     if (length < to_bytes)
         (void)snprintf(to, to_bytes, "%s", path == NULL ? "" : path);
@@ -57,6 +64,7 @@ static void join_path_and_text(stoker_error *error, const char *rest)
     error->message[0] = '\0';
     append(error->message, sizeof(error->message), "%s%s%s", path, path[0] != '\0' ? ": " : "",
            rest);
+    stk_redact_urls(error->message);
     stk_printable(error->message);
     stk_printable(error->path);
 }

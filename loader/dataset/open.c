@@ -69,6 +69,11 @@ static int not_understood(const char *spec, size_t name_bytes, const stoker_erro
     char known[160];
     list_formats(known, sizeof(known));
     struct stk_place place = STK_NOWHERE;
+    if (missing->code != STOKER_OK && stk_storage_is_url(spec)) {
+        if (error != NULL)
+            *error = *missing;
+        return missing->code;
+    }
     if (missing->code != STOKER_OK && spec[name_bytes] == ':') {
         char question[STK_NEAREST_BYTES];
         struct stk_nearest nearest = stk_nearest_to(spec, name_bytes);

@@ -42,6 +42,12 @@ static inline bool stk_storage_join(char out[PATH_MAX], const char *folder, cons
     return length >= 0 && length < PATH_MAX;
 }
 
+/* The storage of a name: a URL is not a local one. NULL = out of memory. */
+const stoker_storage *stk_storage_of(const stoker_storage *storage, const char *name);
+
+/* Returns true for a URL, whose characters have a meaning of their own. */
+bool stk_storage_is_url(const char *name);
+
 /* Returns 0, or the code < 0 that *error explains. Links are followed. */
 int stk_storage_look(const stoker_storage *storage, const char *name, stoker_object *out,
                      stoker_error *error);

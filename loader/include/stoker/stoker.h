@@ -42,6 +42,7 @@
 #include <stoker/options.h>
 #include <stoker/ranks.h>
 #include <stoker/reader.h>
+#include <stoker/remote.h>
 #include <stoker/rng.h>
 #include <stoker/stats.h>
 #include <stoker/storage.h>

@@ -124,7 +124,7 @@ struct stk_completion {
     uint64_t offset;      /* first missing byte in the file */
     bool alone_may_work;  /* the read of a block or run failed, perhaps because of another row */
     bool nothing_is_read; /* there is no ring any more */
-    char what[64];        /* details beyond the code, or "" */
+    char what[256];       /* details beyond the code, or "" */
 };
 
 #endif

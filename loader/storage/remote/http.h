@@ -1,0 +1,39 @@
+/* http.h - the storage of remote names: http, https, s3 and hf.
+ *
+ *   look(), read(), list()   one request at a time, in the calling thread
+ *   ring.h                   many at once, in a loader's workers
+ *
+ * Handles of libcurl keep their connections. Those of look() and read() are kept here for the next
+ * call; each ring has its own.
+ */
+#ifndef STK_REMOTE_HTTP_H
+#define STK_REMOTE_HTTP_H
+
+#include <pthread.h>
+#include <stdint.h>
+#include <stoker/reader.h>
+#include <stoker/remote.h>
+#include <stoker/storage.h>
+
+#include "loader/storage/remote/curl.h"
+
+enum { STK_REMOTE_IDLE_MAX = 32 };
+
+struct stk_remote {
+    stoker_remote_options options;   /* its texts are copies, and no longer the caller's */
+    char *texts;                     /* what they point into */
+    stoker_reader reader;            /* see ring.h; self is this */
+    pthread_mutex_t lock;            /* of what follows */
+    void *idle[STK_REMOTE_IDLE_MAX]; /* easy handles */
+    uint32_t idle_count;
+    const struct stk_curl *_Atomic curl; /* NULL = not loaded yet */
+};
+
+/* Load libcurl if that has not happened yet. Returns 0, or STOKER_ENOTSUP with the reason. */
+int stk_remote_ready(struct stk_remote *remote, stoker_error *error);
+
+/* The storage with default options, for names with a scheme; never freed. NULL = out of memory.
+ */
+stoker_storage *stk_remote_default(void);
+
+#endif
