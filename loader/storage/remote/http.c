@@ -58,9 +58,9 @@ static int look_by(struct stk_transfer *transfer, const char *name, uint64_t *si
 
 static bool head_is_refused(const struct stk_transfer *transfer)
 {
-    return transfer->answer.status != 0 && (transfer->verdict == STK_VERDICT_TAKE ||
-                                            transfer->verdict == STK_VERDICT_DENIED ||
-                                            transfer->verdict == STK_VERDICT_FAIL);
+    return transfer->answer.status != 0 &&
+           (transfer->verdict == STK_VERDICT_TAKE || transfer->verdict == STK_VERDICT_DENIED ||
+            transfer->verdict == STK_VERDICT_FAIL);
 }
 
 /* HEAD; a server that refuses it, or says no length, is asked for the first byte. */

@@ -9,8 +9,8 @@
 
 #include "loader/base/clock.h"
 #include "loader/base/error.h"
+#include "loader/base/io/read_fifo.h"
 #include "loader/base/memory/memory.h"
-#include "loader/reader/fifo.h"
 #include "loader/storage/remote/late.h"
 #include "loader/storage/remote/transfer.h"
 #include "loader/storage/storage.h"

@@ -56,7 +56,8 @@ struct stk_transfer {
 };
 
 /* Give easy the request for what is still missing. address is only memory, filled here; with name
- * NULL it is the address, and its headers are overwritten. Returns 0, or the code < 0 that *error explains. */
+ * NULL it is the address, and its headers are overwritten. Returns 0, or the code < 0 that *error
+ * explains. */
 int stk_transfer_begin(struct stk_transfer *transfer, void *easy, const char *name,
                        struct stk_remote_address *address, stoker_error *error);
 
