@@ -35,6 +35,13 @@ static inline bool stk_is_secret(const char *name, size_t bytes)
     return false;
 }
 
+/* Bytes of a parameter's value; the ':' behind a name in a message is none of them. */
+static inline size_t stk_value_bytes(const char *value)
+{
+    const size_t bytes = strcspn(value, "&; \t\r\n\"'<>");
+    return bytes > 0 && value[bytes - 1] == ':' ? bytes - 1 : bytes;
+}
+
 /* Works in place; the text becomes no longer. */
 static inline void stk_redact_urls(char *text)
 {
@@ -54,7 +61,7 @@ static inline void stk_redact_urls(char *text)
                 at += encoded ? 3 : 1;
                 const size_t name = strcspn(at, "=&; \t\r\n\"'<>");
                 if (at[name] == '=' && stk_is_secret(at, name))
-                    at = stk_redact_bytes(at + name + 1, strcspn(at + name + 1, "&; \t\r\n\"'<>"));
+                    at = stk_redact_bytes(at + name + 1, stk_value_bytes(at + name + 1));
             } else {
                 at++;
             }

@@ -17,7 +17,7 @@
 
 #include "loader/storage/remote/curl.h"
 
-enum { STK_REMOTE_IDLE_MAX = 32 };
+enum { STK_REMOTE_IDLE_MAX = 64 };
 
 struct stk_remote {
     stoker_remote_options options;   /* its texts are copies, and no longer the caller's */

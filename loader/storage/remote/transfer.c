@@ -281,7 +281,11 @@ static bool follow(struct stk_transfer *transfer)
         transfer->verdict = STK_VERDICT_FAIL;
         return false;
     }
-    memcpy(location, url, strlen(url) + 1);
+    const size_t scheme = (size_t)(strstr(url, "://") - url) + 3;
+    const char *host = url + scheme; /* libcurl may have put the user before it */
+    const char *at = memrchr(host, '@', strcspn(host, "/?#"));
+    memcpy(location, url, scheme);
+    strcpy(location + scheme, at == NULL ? host : at + 1);
     stk_free(transfer->location);
     transfer->location = location;
     transfer->redirects++;
