@@ -6,7 +6,7 @@
  */
 #include <stoker/reader.h>
 
-#include "loader/base/io/read_fifo.h"
+#include "loader/reader/fifo.h"
 #include "loader/base/memory/memory.h"
 #include "loader/reader/readers.h"
 #include "loader/reader/setup.h"

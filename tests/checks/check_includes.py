@@ -61,6 +61,7 @@ THIRD_PARTY = {
     "cudnn_graph.h": ("trainer/backend/cuda/cudnn/library.h",),
     "nccl.h": ("tests/",),
     "nvimgcodec.h": ("tests/",),
+    "curl/": ("tests/",),
     "cublasLt.h": ("trainer/backend/cuda/cublaslt/product.c", "tests/"),
     # A test plays the tool that listens.
     "nvtx3/": ("loader/pipeline/report/nvtx.c", "tests/support/nvtx_tool.c"),

@@ -20,12 +20,6 @@ enum { LOOK_BYTES = 1 };
 
 /* ---- requests ------------------------------------------------------------------- */
 
-int stk_remote_ready(struct stk_remote *remote, stoker_error *error)
-{
-    remote->curl = stk_curl_load(error);
-    return remote->curl != NULL ? STOKER_OK : STOKER_ENOTSUP;
-}
-
 /* Explain why a transfer failed. */
 static int failed(const struct stk_transfer *transfer, stoker_error *error)
 {

@@ -30,7 +30,11 @@ struct stk_remote {
 };
 
 /* Load libcurl if that has not happened yet. Returns 0, or STOKER_ENOTSUP with the reason. */
-int stk_remote_ready(struct stk_remote *remote, stoker_error *error);
+static inline int stk_remote_ready(struct stk_remote *remote, stoker_error *error)
+{
+    remote->curl = stk_curl_load(error);
+    return remote->curl != NULL ? STOKER_OK : STOKER_ENOTSUP;
+}
 
 /* The storage with default options, for names with a scheme; never freed. NULL = out of memory.
  */

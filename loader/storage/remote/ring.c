@@ -9,7 +9,6 @@
 
 #include "loader/base/clock.h"
 #include "loader/base/error.h"
-#include "loader/base/io/read_fifo.h"
 #include "loader/base/memory/memory.h"
 #include "loader/storage/remote/late.h"
 #include "loader/storage/remote/transfer.h"
@@ -64,7 +63,8 @@ struct ring {
     uint32_t active_count, connections;
     void **idle; /* easy handles: connections + HEDGES at most */
     uint32_t idle_count;
-    struct stk_fifo done;
+    stoker_read **done; /* a ring buffer of `depth` reads */
+    uint32_t done_first, done_count, depth;
     uint32_t done_failed;   /* of them with a reason */
     struct reason *reasons; /* of reads in done, or of the latest reap */
     struct stk_late late;
@@ -112,7 +112,7 @@ static void add_done(struct ring *ring, stoker_read *read, int64_t result)
 {
     read->result = result;
     read->reason = NULL;
-    stk_fifo_push(&ring->done, read);
+    ring->done[(ring->done_first + ring->done_count++) % ring->depth] = read;
 }
 
 /* The bytes go to the reads, in order. The last read is done only once the answer has ended as it
@@ -422,8 +422,9 @@ static int ring_submit(void *self, stoker_read *const *reads, uint32_t count)
 static int give(struct ring *ring, stoker_read **done, uint32_t max)
 {
     uint32_t count = 0;
-    for (; count < max && ring->done.count > 0; count++) {
-        done[count] = stk_fifo_pop(&ring->done);
+    for (; count < max && ring->done_count > 0; count++, ring->done_count--) {
+        done[count] = ring->done[ring->done_first];
+        ring->done_first = (ring->done_first + 1) % ring->depth;
         ring->done_failed -= done[count]->reason != NULL ? 1U : 0U;
     }
     return (int)count;
@@ -444,7 +445,7 @@ static int ring_reap(void *self, stoker_read **done, uint32_t max, int64_t wait_
             left_ns = passed_ns < (uint64_t)wait_ns ? (uint64_t)wait_ns - passed_ns : 0;
         const bool none =
             ring->active_count == 0 && ring->waiting.first == NULL && ring->later.first == NULL;
-        if (ring->done.count > 0 || left_ns == 0 || none)
+        if (ring->done_count > 0 || left_ns == 0 || none)
             return give(ring, done, max);
         const uint64_t poll_ms = (idle_ns < left_ns ? idle_ns : left_ns) / 1000000 + 1;
         if (ring->curl->multi_poll(ring->multi, NULL, 0, poll_ms < 1000 ? (int)poll_ms : 1000,
@@ -474,7 +475,7 @@ static int ring_close(void *self, int64_t wait_ns)
         (void)ring->curl->multi_cleanup(ring->multi);
     free_reasons(ring);
     stk_free(ring->idle);
-    stk_free(ring->done.reads);
+    stk_free(ring->done);
     stk_free(ring);
     return STOKER_OK;
 }
@@ -494,12 +495,12 @@ static int ring_open(void *self, void **out, const stoker_reader_setup *setup, s
     ring->curl = remote->curl;
     ring->files = setup->files;
     ring->connections = setup->depth < most ? setup->depth : most;
-    ring->done.capacity = setup->depth;
+    ring->depth = setup->depth;
     ring->late.after_ns = UINT64_MAX;
     ring->idle = stk_calloc(ring->connections + HEDGES, sizeof(ring->idle[0]));
-    ring->done.reads = stk_calloc(setup->depth, sizeof(ring->done.reads[0]));
+    ring->done = stk_calloc(setup->depth, sizeof(ring->done[0]));
     ring->multi = ring->curl->multi_init();
-    if (ring->idle == NULL || ring->done.reads == NULL || ring->multi == NULL) {
+    if (ring->idle == NULL || ring->done == NULL || ring->multi == NULL) {
         (void)ring_close(ring, 0);
         return stk_refuse_option(error, STOKER_ENOMEM, "a ring");
     }

@@ -1,9 +1,9 @@
-/* read_fifo.h - the reads that a reader has not started yet, oldest first.
+/* fifo.h - the reads that a reader has not started yet, oldest first.
  *
  *   reads: [ . . h r r r r . . ]     head = oldest, count in use, wraps at capacity
  */
-#ifndef STK_BASE_READ_FIFO_H
-#define STK_BASE_READ_FIFO_H
+#ifndef STK_READER_FIFO_H
+#define STK_READER_FIFO_H
 
 #include <assert.h>
 #include <stdint.h>
