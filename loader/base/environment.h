@@ -10,6 +10,7 @@
  *     NCCL        NCCL_NET_PLUGIN, NCCL_TUNER_PLUGIN, NCCL_PROFILER_PLUGIN, NCCL_ENV_PLUGIN
  *     nvImageCodec    NVIMGCODEC_EXTENSIONS_PATH
  *     Open MPI    OMPI_MCA_mca_base_component_path, HWLOC_PLUGINS_PATH
+ *     libcurl     SSLKEYLOGFILE, a file that it writes to
  *     oneDNN      INTEL_LIBITTNOTIFY64, INTEL_JIT_PROFILER64, VS_PROFILER
  */
 #ifndef STK_BASE_ENVIRONMENT_H

@@ -6,8 +6,8 @@
  */
 #include <stoker/reader.h>
 
-#include "loader/reader/fifo.h"
 #include "loader/base/memory/memory.h"
+#include "loader/reader/fifo.h"
 #include "loader/reader/readers.h"
 #include "loader/reader/setup.h"
 

@@ -28,8 +28,8 @@
 #include <stoker/reader.h>
 
 #include "loader/base/io/open_beneath.h"
-#include "loader/reader/fifo.h"
 #include "loader/base/memory/memory.h"
+#include "loader/reader/fifo.h"
 #include "loader/reader/readers.h"
 #include "loader/reader/setup.h"
 

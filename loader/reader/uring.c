@@ -35,9 +35,9 @@
 
 #include "loader/base/clock.h"
 #include "loader/base/io/open_beneath.h"
-#include "loader/reader/fifo.h"
 #include "loader/base/memory/memory.h"
 #include "loader/reader/chain.h"
+#include "loader/reader/fifo.h"
 #include "loader/reader/readers.h"
 #include "loader/reader/ring.h"
 

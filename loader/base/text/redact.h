@@ -3,7 +3,7 @@
  *   http://me:word@host/a?X-Amz-Signature=41f0&part=1   the user, the password and 41f0 become stars
  *
  * Names of remote objects are URLs, and every message may show one. User and password go, and the
- * values of parameters whose names suggest a secret. A query may follow "%3F", too: docs/remote.md.
+ * values of parameters whose names suggest a secret. A query may follow "%3F", too: docs/http.md.
  */
 #ifndef STK_BASE_REDACT_H
 #define STK_BASE_REDACT_H
