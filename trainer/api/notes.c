@@ -4,8 +4,8 @@
 
 #include "loader/base/error.h"
 #include "loader/base/memory/memory.h"
+#include "loader/base/text/json.h"
 #include "trainer/api/trainer.h"
-#include "trainer/files/json.h"
 #include "trainer/files/safetensors.h"
 
 static const char own_keys[] = "stoker.";

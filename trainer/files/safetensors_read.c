@@ -22,7 +22,7 @@
 #include "loader/base/error.h"
 #include "loader/base/io/pread.h"
 #include "loader/base/memory/budget.h"
-#include "trainer/files/json.h"
+#include "loader/base/text/json.h"
 #include "trainer/files/safetensors_format.h"
 
 enum {

@@ -15,7 +15,7 @@
 #include "loader/base/bytes.h"
 #include "loader/base/crc32c/crc32c.h"
 #include "loader/base/error.h"
-#include "trainer/files/json.h"
+#include "loader/base/text/json.h"
 #include "trainer/files/safetensors_format.h"
 
 static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "tensors are written as they lie");

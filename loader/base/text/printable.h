@@ -33,6 +33,17 @@ static inline size_t stk_utf8_decode(const char *text, uint32_t *code)
     return length;
 }
 
+/* Write a character as UTF-8. Returns its bytes, 1..4. */
+static inline size_t stk_utf8_encode(char *to, uint32_t code)
+{
+    static const uint8_t lead[5] = { 0, 0, 0xc0, 0xe0, 0xf0 };
+    const size_t length = code < 0x80 ? 1 : code < 0x800 ? 2 : code < 0x10000 ? 3 : 4;
+    for (size_t i = length - 1; i > 0; i--, code >>= 6)
+        to[i] = (char)(0x80 | (code & 0x3f));
+    to[0] = (char)(lead[length] | code);
+    return length;
+}
+
 /* Returns true unless the character is a control (C0, DEL, C1), a line or paragraph separator, or
  * one that changes the direction of text. */
 static inline bool stk_is_printable(uint32_t code)

@@ -7,9 +7,9 @@
 #include <sys/resource.h>
 
 #include "loader/base/fault.h"
+#include "loader/base/text/json.h"
 #include "support/files/dataset_files.h"
 #include "support/leaks.h"
-#include "trainer/files/json.h"
 #include "trainer/files/safetensors.h"
 
 static const float weight[6] = { 1, -2.5F, 3e-38F, 4, 5, 6 };

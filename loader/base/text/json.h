@@ -1,14 +1,16 @@
 /* json.h - reads JSON of a known shape, strictly (RFC 8259), in place.
  *
- * The caller names what must come next and gets it, or an error with its offset. There is no tree
- * and no recursion. Strings are decoded in place and end with 0.
+ * The caller names what must come next and gets it, or an error with its offset. There is no tree.
+ * Strings are decoded in place and end with 0.
  */
-#ifndef STK_TRAINER_JSON_H
-#define STK_TRAINER_JSON_H
+#ifndef STK_BASE_JSON_H
+#define STK_BASE_JSON_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+
+enum { STK_JSON_DEPTH_MAX = 16 };
 
 struct stk_json {
     char *text; /* written to by stk_json_string */
@@ -28,6 +30,9 @@ bool stk_json_string(struct stk_json *json, const char **out);
 
 /* An integer 0..2^64-1 in plain digits: no sign, fraction, exponent or leading zero. */
 bool stk_json_number(struct stk_json *json, uint64_t *out);
+
+/* Skip a value of any kind, nested at most STK_JSON_DEPTH_MAX deep. Its strings are checked. */
+bool stk_json_skip(struct stk_json *json);
 
 /* Checks that only white space is left. */
 bool stk_json_end(struct stk_json *json);

@@ -1,5 +1,5 @@
 /* json.c - see json.h. */
-#include "trainer/files/json.h"
+#include "loader/base/text/json.h"
 
 #include <string.h>
 
@@ -135,20 +135,6 @@ static uint32_t unicode_escape(struct stk_json *json)
     return 0x10000 + ((high - 0xD800) << 10) + (low - 0xDC00);
 }
 
-static size_t put_utf8(char *to, uint32_t c)
-{
-    if (c < 0x80) {
-        to[0] = (char)c;
-        return 1;
-    }
-    const size_t length = c < 0x800 ? 2 : c < 0x10000 ? 3 : 4;
-    static const uint8_t lead[5] = { 0, 0, 0xC0, 0xE0, 0xF0 };
-    for (size_t i = length - 1; i > 0; i--, c >>= 6)
-        to[i] = (char)(0x80 | (c & 0x3F));
-    to[0] = (char)(lead[length] | c);
-    return length;
-}
-
 /* One escape, its backslash at json->at; the character goes to `to`, which is never beyond
  * it: an escape is longer than its character. Returns the bytes written; 0 = error. */
 static size_t escape(struct stk_json *json, char *to)
@@ -162,7 +148,7 @@ static size_t escape(struct stk_json *json, char *to)
     json->at += 2;
     if (letter == 'u') {
         uint32_t c = unicode_escape(json);
-        return c == 0 ? 0 : put_utf8(to, c);
+        return c == 0 ? 0 : stk_utf8_encode(to, c);
     }
     const char *found = letter == '\0' ? NULL : strchr(letters, letter);
     if (found == NULL)
@@ -200,6 +186,53 @@ bool stk_json_string(struct stk_json *json, const char **out)
     *to = '\0'; /* at the closing quote at the latest */
     *out = begin;
     return true;
+}
+
+/* ---- values of any kind --------------------------------------------------------- */
+
+static bool skip_word(struct stk_json *json)
+{
+    static const char *const words[] = { "true", "false", "null" };
+    for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
+        const size_t bytes = strlen(words[i]);
+        if (json->size - json->at >= bytes && memcmp(json->text + json->at, words[i], bytes) == 0) {
+            json->at += bytes;
+            return true;
+        }
+    }
+    const size_t start = json->at;
+    while (json->at < json->size && json->text[json->at] != '\0' &&
+           strchr("+-.0123456789Ee", json->text[json->at]) != NULL)
+        json->at++;
+    return json->at > start || stk_json_refuse(json, start, "expected a value");
+}
+
+static bool skip_value(struct stk_json *json, int depth)
+{
+    const char *text;
+    const bool object = stk_json_take(json, '{');
+    if (!object && !stk_json_take(json, '[')) {
+        if (json->why == NULL && json->at < json->size && json->text[json->at] == '"')
+            return stk_json_string(json, &text);
+        return json->why == NULL && skip_word(json);
+    }
+    const char close = object ? '}' : ']';
+    if (depth == STK_JSON_DEPTH_MAX)
+        return stk_json_refuse(json, json->at, "nested too deeply");
+    if (stk_json_take(json, close))
+        return true;
+    do {
+        if (object && (!stk_json_string(json, &text) || !stk_json_expect(json, ':')))
+            return false;
+        if (!skip_value(json, depth + 1))
+            return false;
+    } while (stk_json_take(json, ','));
+    return stk_json_expect(json, close);
+}
+
+bool stk_json_skip(struct stk_json *json)
+{
+    return skip_value(json, 0);
 }
 
 bool stk_is_utf8(const char *text)
