@@ -38,6 +38,8 @@ struct stk_remote_address {
     char url[STK_REMOTE_URL_BYTES];         /* percent-encoded, without user and password */
     char headers[STK_REMOTE_HEADERS_BYTES]; /* "Name: value\n" each; not sent to another host */
     char user[STK_REMOTE_USER_BYTES];       /* "user:password" for basic authentication, or "" */
+    /* Of a URL that Hugging Face redirected to before: what it said of the object; 0 = nothing. */
+    uint64_t linked_etag, linked_size;
     bool renewable; /* after 401 or 403 a call with renew = true may give other credentials */
 };
 
