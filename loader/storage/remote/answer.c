@@ -6,6 +6,7 @@
 #include <strings.h>
 
 #include "loader/base/rng.h"
+#include "loader/storage/remote/etag.h"
 
 /* ---- parse ---------------------------------------------------------------------- */
 
@@ -58,14 +59,6 @@ static bool take_range(struct stk_answer *answer, const char *text, size_t bytes
     return at == end && (answer->first == STK_UNKNOWN || answer->last < answer->total);
 }
 
-static uint64_t hash(const char *text, size_t bytes)
-{
-    uint64_t value = bytes;
-    for (size_t i = 0; i < bytes; i++)
-        value = stk_mix64(value ^ (uint8_t)text[i]);
-    return value == 0 ? 1 : value;
-}
-
 /* "Sun, 06 Nov 1994 08:49:37 GMT"; all other forms are obsolete. Returns -1 if it is none. */
 static time_t date_of(const char *text, size_t bytes)
 {
@@ -115,7 +108,10 @@ static void begin(struct stk_answer *answer, const char *line, size_t bytes)
 {
     const char *at = memchr(line, ' ', bytes), *end = line + bytes;
     uint64_t status = 0;
-    *answer = (struct stk_answer){ .length = STK_UNKNOWN, .total = STK_UNKNOWN };
+    *answer = (struct stk_answer){ .length = STK_UNKNOWN,
+                                   .total = STK_UNKNOWN,
+                                   .linked_etag = answer->linked_etag,
+                                   .linked_size = answer->linked_size };
     if (at == NULL || (at++, !take_number(&at, end, &status)) || status < 100 || status > 599)
         answer->malformed = true;
     else
@@ -141,17 +137,24 @@ void stk_answer_take(struct stk_answer *answer, const char *line, size_t bytes, 
         answer->encoded =
             value_bytes != 0 && (value_bytes != 8 || strncasecmp(value, "identity", 8) != 0);
     else if ((value = stk_header_value(line, bytes, "etag", &value_bytes)) != NULL)
-        answer->etag = value_bytes > 2 && value[0] == '"' ? hash(value, value_bytes) : 0;
+        answer->etag = stk_etag_version(value, value_bytes);
+    else if ((value = stk_header_value(line, bytes, "x-linked-etag", &value_bytes)) != NULL)
+        answer->linked_etag = stk_etag_version(value, value_bytes);
+    else if ((value = stk_header_value(line, bytes, "x-linked-size", &value_bytes)) != NULL)
+        answer->malformed = !is_number(value, value_bytes, &answer->linked_size);
+    else if ((value = stk_header_value(line, bytes, "x-amz-bucket-region", &value_bytes)) != NULL)
+        (void)snprintf(answer->region, sizeof(answer->region), "%.*s",
+                       value_bytes < STK_REGION_BYTES ? (int)value_bytes : 0, value);
     else if ((value = stk_header_value(line, bytes, "last-modified", &value_bytes)) != NULL)
-        answer->modified = value_bytes > 0 ? hash(value, value_bytes) : 0;
+        answer->modified = stk_etag_version(value, value_bytes);
     else if ((value = stk_header_value(line, bytes, "retry-after", &value_bytes)) != NULL)
         answer->retry_after_s = retry_after_s(value, value_bytes, now);
 }
 
 uint64_t stk_answer_version(const struct stk_answer *answer, uint64_t size)
 {
-    if (answer->etag != 0)
-        return answer->etag;
+    if (answer->linked_etag != 0 || answer->etag != 0)
+        return answer->linked_etag != 0 ? answer->linked_etag : answer->etag;
     const uint64_t version = answer->modified == 0 ? 0 : stk_mix64(answer->modified ^ size);
     return answer->modified != 0 && version == 0 ? 1 : version;
 }

@@ -17,17 +17,23 @@
 
 enum { STK_ANSWER_BYTES_MAX = 64 << 10 }; /* all headers of an answer */
 
+enum { STK_REGION_BYTES = 64 };
+
 struct stk_answer {
     int status;      /* 206; 0 = none yet */
     uint32_t bytes;  /* of its headers */
     uint64_t length; /* Content-Length */
     bool has_range;  /* Content-Range: first-last/total, or only a total */
     uint64_t first, last, total;
-    uint64_t etag;          /* a hash of the strong ETag; 0 = none */
-    uint64_t modified;      /* a hash of Last-Modified; 0 = none */
-    uint64_t retry_after_s; /* 0 = not said */
-    bool encoded;           /* Content-Encoding is not identity */
-    bool malformed;         /* a header that counts cannot be parsed, or there are too many bytes */
+    uint64_t etag;     /* a hash of the strong ETag; 0 = none */
+    uint64_t modified; /* a hash of Last-Modified; 0 = none */
+    /* What Hugging Face says about the object beside a redirect to it: a hash of X-Linked-Etag, and
+     * X-Linked-Size; 0 = nothing. Those of all answers up to the last one's. */
+    uint64_t linked_etag, linked_size;
+    char region[STK_REGION_BYTES]; /* X-Amz-Bucket-Region; "" = not said */
+    uint64_t retry_after_s;        /* 0 = not said */
+    bool encoded;                  /* Content-Encoding is not identity */
+    bool malformed; /* a header that counts cannot be parsed, or there are too many bytes */
 };
 
 /* Take one header line or status line, which begins a new answer. now: for dates. */

@@ -9,7 +9,9 @@
 #include "loader/base/error.h"
 #include "loader/base/memory/memory.h"
 #include "loader/base/struct_size.h"
+#include "loader/storage/remote/hf_list.h"
 #include "loader/storage/remote/ring.h"
+#include "loader/storage/remote/s3_list.h"
 #include "loader/storage/remote/transfer.h"
 #include "loader/storage/storage.h"
 
@@ -45,7 +47,9 @@ static int look_by(struct stk_transfer *transfer, const char *name, uint64_t *si
     if (rc == STOKER_OK && transfer->verdict == STK_VERDICT_END)
         *size = answer->total;
     else if (rc == STOKER_OK && transfer->verdict == STK_VERDICT_TAKE)
-        *size = answer->has_range ? answer->total : answer->length;
+        *size = answer->linked_size > 0 ? answer->linked_size
+                : answer->has_range     ? answer->total
+                                        : answer->length;
     stk_transfer_end(transfer);
     return rc;
 }
@@ -90,8 +94,21 @@ static int remote_look(void *self, const char *name, stoker_object *out, stoker_
 static int remote_list(void *self, const char *prefix, stoker_object_found *found, void *context,
                        stoker_error *error)
 {
-    const int rc = stk_remote_ready(self, error);
-    return rc != STOKER_OK ? rc : stk_remote_list(self, prefix, found, context, error);
+    struct stk_remote *remote = self;
+    const int rc = stk_remote_ready(remote, error);
+    if (rc != STOKER_OK)
+        return rc;
+    switch (stk_remote_scheme_of(prefix)) {
+    case STK_REMOTE_S3:
+        return stk_s3_list(&remote->s3, remote, prefix, found, context, error);
+    case STK_REMOTE_HF:
+        return stk_hf_list(&remote->hf, remote, prefix, found, context, error);
+    case STK_REMOTE_HTTP:
+    case STK_REMOTE_NONE:
+        break;
+    }
+    return stk_refuse_spec(error, STOKER_ENOTSUP,
+                           "web servers list no folders: name each file, as in {000..099}");
 }
 
 static void copy_bytes(void *context, const uint8_t *bytes, size_t count)
@@ -131,6 +148,8 @@ static void remote_destroy(void *self)
     for (uint32_t i = 0; i < remote->idle_count; i++)
         remote->curl->easy_cleanup(remote->idle[i]);
     pthread_mutex_destroy(&remote->lock);
+    stk_s3_destroy(&remote->s3);
+    stk_hf_destroy(&remote->hf);
     stk_free(remote->texts);
     stk_free(remote);
 }
@@ -158,8 +177,7 @@ static int check_options(const stoker_remote_options *options, stoker_error *err
 static bool copy_texts(struct stk_remote *remote)
 {
     stoker_remote_options *options = &remote->options;
-    const char **const texts[] = { &options->ca_file, &options->user_agent, &options->endpoint,
-                                   &options->region,  &options->profile,    &options->token };
+    const char **const texts[] = { &options->ca_file, &options->user_agent };
     size_t bytes = 1;
     for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
         bytes += *texts[i] == NULL ? 0 : strlen(*texts[i]) + 1;
@@ -179,6 +197,8 @@ static struct stk_remote *make_remote(const stoker_remote_options *options)
     if (remote == NULL)
         return NULL;
     remote->options = *options;
+    remote->options.endpoint = remote->options.region = remote->options.profile = NULL;
+    remote->options.token = NULL;
     if (remote->options.user_agent == NULL)
         remote->options.user_agent = "stoker/" STOKER_VERSION_STRING;
     if (remote->options.ca_file == NULL)
@@ -211,6 +231,8 @@ int stoker_storage_remote_create(stoker_storage **out, const stoker_remote_optio
     struct stk_remote *remote = make_remote(&asked);
     if (remote == NULL)
         return stk_refuse_option(error, STOKER_ENOMEM, "a storage");
+    rc = stk_s3_init(&remote->s3, &asked, error);
+    const int hf_rc = stk_hf_init(&remote->hf, &asked, rc == STOKER_OK ? error : NULL);
     const stoker_storage_ops ops = { .struct_size = sizeof(ops),
                                      .name = "remote",
                                      .look = remote_look,
@@ -218,7 +240,9 @@ int stoker_storage_remote_create(stoker_storage **out, const stoker_remote_optio
                                      .read = remote_read,
                                      .reader = &remote->reader,
                                      .destroy = remote_destroy };
-    rc = stoker_storage_create(out, &ops, remote, error);
+    rc = rc == STOKER_OK ? hf_rc : rc;
+    if (rc == STOKER_OK)
+        rc = stoker_storage_create(out, &ops, remote, error);
     if (rc != STOKER_OK)
         remote_destroy(remote);
     return rc;

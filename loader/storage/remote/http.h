@@ -16,12 +16,16 @@
 #include <stoker/storage.h>
 
 #include "loader/storage/remote/curl.h"
+#include "loader/storage/remote/hf.h"
+#include "loader/storage/remote/s3.h"
 
 enum { STK_REMOTE_IDLE_MAX = 64 };
 
 struct stk_remote {
-    stoker_remote_options options;   /* its texts are copies, and no longer the caller's */
-    char *texts;                     /* what they point into */
+    stoker_remote_options options; /* its texts are copies, or NULL if they are in s3 and hf */
+    char *texts;                   /* what they point into */
+    struct stk_s3 s3;
+    struct stk_hf hf;
     stoker_reader reader;            /* see ring.h; self is this */
     pthread_mutex_t lock;            /* of what follows */
     void *idle[STK_REMOTE_IDLE_MAX]; /* easy handles */

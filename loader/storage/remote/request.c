@@ -6,6 +6,7 @@
 #include <strings.h>
 
 #include "loader/base/error.h"
+#include "loader/storage/remote/http.h"
 
 enum stk_remote_scheme stk_remote_scheme_of(const char *name)
 {
@@ -103,32 +104,19 @@ int stk_remote_address_of(struct stk_remote *remote, const char *name,
                           enum stk_remote_method method, bool renew, struct stk_remote_address *out,
                           stoker_error *error)
 {
-    (void)remote;
-    (void)method;
-    (void)renew;
     out->url[0] = out->headers[0] = out->user[0] = '\0';
+    out->linked_etag = out->linked_size = 0;
     out->renewable = false;
     switch (stk_remote_scheme_of(name)) {
     case STK_REMOTE_HTTP:
         return http_address(name, out, error);
     case STK_REMOTE_S3:
+        return stk_s3_address_of(&remote->s3, name, method, renew, out, error);
     case STK_REMOTE_HF:
-        return stk_refuse_spec(error, STOKER_ENOTSUP, "this scheme is not supported yet");
+        return stk_hf_address_of(&remote->hf, name, method, renew, out, error);
     case STK_REMOTE_NONE:
         break;
     }
     return stk_refuse_spec(error, STOKER_ESPEC,
                            "not a URL: it begins with none of http://, https://, s3:// and hf://");
-}
-
-int stk_remote_list(struct stk_remote *remote, const char *prefix, stoker_object_found *found,
-                    void *context, stoker_error *error)
-{
-    (void)remote;
-    (void)found;
-    (void)context;
-    return stk_refuse_spec(error, STOKER_ENOTSUP,
-                           stk_remote_scheme_of(prefix) == STK_REMOTE_HTTP
-                               ? "web servers list no folders: name each file, as in {000..099}"
-                               : "this scheme is not supported yet");
 }

@@ -52,10 +52,6 @@ int stk_remote_address_of(struct stk_remote *remote, const char *name,
                           enum stk_remote_method method, bool renew, struct stk_remote_address *out,
                           stoker_error *error);
 
-/* As list() of a storage. */
-int stk_remote_list(struct stk_remote *remote, const char *prefix, stoker_object_found *found,
-                    void *context, stoker_error *error);
-
 /* The text that a server answers: a list of objects. */
 struct stk_remote_text {
     char *bytes; /* the caller's memory; a 0 is put behind the text */

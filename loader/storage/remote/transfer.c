@@ -42,6 +42,14 @@ static void judge(struct stk_transfer *transfer)
         stk_answer_judge(&transfer->answer, &transfer->wanted, &transfer->expected, &transfer->why);
 }
 
+static void keep_said(struct stk_transfer *transfer, const char *bytes, size_t count)
+{
+    const size_t room = sizeof(transfer->said) - transfer->said_bytes;
+    const size_t kept = count < room ? count : room;
+    memcpy(transfer->said + transfer->said_bytes, bytes, kept);
+    transfer->said_bytes += (uint32_t)kept;
+}
+
 /* Returning less than was offered ends the transfer, and its connection. */
 static size_t on_body(char *bytes, size_t one, size_t count, void *context)
 {
@@ -56,6 +64,8 @@ static size_t on_body(char *bytes, size_t one, size_t count, void *context)
     const size_t taken = count < room ? count : (size_t)room;
     if (taken > 0)
         transfer->take(transfer->context, (const uint8_t *)bytes, taken);
+    if (!good)
+        keep_said(transfer, bytes, count);
     transfer->received += good ? taken : count;
     transfer->too_long |= good && taken < count;
     /* An error's short text is read to its end, so that the connection can stay. */
@@ -166,12 +176,17 @@ static void start(struct stk_transfer *transfer)
     }
     if (transfer->location == NULL)
         transfer->attempts++;
-    transfer->answer = (struct stk_answer){ .status = 0 };
+    const bool follows = transfer->location != NULL;
+    transfer->answer = (struct stk_answer){
+        .linked_etag = follows ? transfer->answer.linked_etag : 0,
+        .linked_size = follows ? transfer->answer.linked_size : 0,
+    };
     transfer->judged = transfer->too_long = false;
     transfer->verdict = STK_VERDICT_FAIL;
     transfer->expected = transfer->received = 0;
     transfer->why = "";
     transfer->curl_said[0] = '\0';
+    transfer->said_bytes = 0;
 }
 
 int stk_transfer_begin(struct stk_transfer *transfer, void *easy, const char *name,
@@ -179,6 +194,7 @@ int stk_transfer_begin(struct stk_transfer *transfer, void *easy, const char *na
 {
     start(transfer);
     transfer->easy = easy;
+    transfer->name = name;
     if (name != NULL) {
         const int rc = stk_remote_address_of(transfer->remote, name, transfer->method,
                                              transfer->renew, address, error);
@@ -187,6 +203,10 @@ int stk_transfer_begin(struct stk_transfer *transfer, void *easy, const char *na
     }
     transfer->renew = false;
     transfer->renewable = address->renewable;
+    if (transfer->location == NULL && name != NULL) {
+        transfer->answer.linked_etag = address->linked_etag;
+        transfer->answer.linked_size = address->linked_size;
+    }
     if (transfer->location != NULL && !same_origin(transfer->location, address->url))
         address->headers[0] = address->user[0] = '\0'; /* secrets of the first host */
     const char *url = transfer->location != NULL ? transfer->location : address->url;
@@ -237,6 +257,16 @@ static void settle_body(struct stk_transfer *transfer, int result)
     }
 }
 
+/* S3 says by 400 and 301 that a session has expired, or where the bucket is. */
+static bool wants_other_signature(const struct stk_transfer *transfer)
+{
+    const int status = transfer->answer.status;
+    return (status == 400 || status == 301) && transfer->name != NULL &&
+           stk_remote_scheme_of(transfer->name) == STK_REMOTE_S3 &&
+           stk_s3_learn(&transfer->remote->s3, transfer->answer.region, transfer->said,
+                        transfer->said_bytes);
+}
+
 /* What the attempt came to, regardless of earlier ones. */
 static void settle_attempt(struct stk_transfer *transfer, int result)
 {
@@ -246,6 +276,8 @@ static void settle_attempt(struct stk_transfer *transfer, int result)
         transfer->verdict = may_pass(result) ? STK_VERDICT_RETRY : STK_VERDICT_FAIL;
         return;
     }
+    if (wants_other_signature(transfer))
+        transfer->verdict = STK_VERDICT_DENIED;
     if (transfer->method == STK_REMOTE_HEAD)
         return;
     if (transfer->verdict == STK_VERDICT_TAKE)
@@ -269,13 +301,21 @@ static const char *check_redirect(const struct stk_transfer *transfer, const cha
     return transfer->secure && !is_https(url) ? "a redirect from https to http" : "";
 }
 
-/* Remember where to go. Returns false if it must not be followed, with the reason. */
+/* Remember where to go. Returns false if it must not be followed, with the reason, or need not. */
 static bool follow(struct stk_transfer *transfer)
 {
     char *url = NULL;
     const struct stk_curl *curl = transfer->remote->curl;
+    const struct stk_answer *answer = &transfer->answer;
     (void)curl->easy_getinfo(transfer->easy, STK_CURLINFO_REDIRECT_URL, &url);
     transfer->why = check_redirect(transfer, url);
+    if (transfer->why[0] == '\0' && transfer->name != NULL && answer->linked_etag != 0)
+        stk_hf_redirected(&transfer->remote->hf, transfer->name, url, answer->linked_etag,
+                          answer->linked_size);
+    if (transfer->method == STK_REMOTE_HEAD && answer->linked_size > 0) {
+        transfer->verdict = STK_VERDICT_TAKE; /* it said all that a look asks for */
+        return false;
+    }
     char *location = transfer->why[0] == '\0' ? stk_calloc(1, strlen(url) + 1) : NULL;
     if (location == NULL) {
         transfer->verdict = STK_VERDICT_FAIL;
@@ -344,7 +384,7 @@ void stk_transfer_end(struct stk_transfer *transfer)
 
 int stk_transfer_reason(const struct stk_transfer *transfer, char *out, size_t out_bytes)
 {
-    char range[64] = "", status[24] = "", tries[64] = "";
+    char range[64] = "", status[24] = "", tries[64] = "", server[STK_S3_REASON_BYTES];
     const struct stk_wanted *asked = &transfer->asked;
     const bool by_status =
         transfer->judged && transfer->verdict != STK_VERDICT_TAKE && transfer->answer.status >= 300;
@@ -356,11 +396,12 @@ int stk_transfer_reason(const struct stk_transfer *transfer, char *out, size_t o
     if (transfer->attempts > 1)
         (void)snprintf(tries, sizeof(tries), ", after %u attempts in %.1f s", transfer->attempts,
                        stk_seconds(stk_now_ns() - transfer->begin_ns));
-    (void)snprintf(out, out_bytes, "%s%s%s%s", range,
+    stk_s3_reason(server, transfer->said, transfer->said_bytes);
+    (void)snprintf(out, out_bytes, "%s%s%s%s%s", range,
                    transfer->why[0] != '\0' ? transfer->why
                    : by_status              ? status
                                             : transfer->curl_said,
-                   transfer->redirects > 0 ? " (after a redirect)" : "", tries);
+                   server, transfer->redirects > 0 ? " (after a redirect)" : "", tries);
     switch (transfer->verdict) {
     case STK_VERDICT_CHANGED:
         return ESTALE;

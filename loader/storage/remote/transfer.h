@@ -15,6 +15,7 @@
 
 #include "loader/storage/remote/answer.h"
 #include "loader/storage/remote/http.h"
+#include "loader/storage/remote/listing_xml.h"
 #include "loader/storage/remote/request.h"
 
 /* Takes the next bytes of the body, never more than were asked for. */
@@ -34,7 +35,8 @@ struct stk_transfer {
     bool fresh;     /* on a connection of its own */
 
     /* ---- this attempt ---- */
-    void *easy; /* the caller's, between begin and settle */
+    void *easy;       /* the caller's, between begin and settle */
+    const char *name; /* the caller's, as well; NULL = none */
     struct stk_curl_slist *headers;
     struct stk_answer answer;
     enum stk_verdict verdict;
@@ -43,6 +45,8 @@ struct stk_transfer {
     uint64_t expected, received; /* bytes of the body */
     const char *why;
     char curl_said[STK_CURL_ERROR_BYTES];
+    char said[STK_S3_ERROR_BYTES]; /* the beginning of an error's own text */
+    uint32_t said_bytes;
 
     /* ---- all attempts ---- */
     uint32_t attempts;         /* begun; redirects do not count */
