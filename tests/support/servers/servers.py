@@ -22,6 +22,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import urllib.parse
 import urllib.request
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -218,7 +219,7 @@ class Moto(ObjectStore):
         return self
 
     def put(self, path, body=None):
-        send("PUT", f"{self.url}/{path}", body)
+        send("PUT", f"{self.url}/{urllib.parse.quote(path)}", body)
 
 
 class Faults(Server):
