@@ -12,6 +12,7 @@
 #include "loader/base/error.h"
 #include "loader/base/memory/memory.h"
 #include "loader/base/rng.h"
+#include "loader/storage/remote/url.h"
 
 enum {
     REDIRECTS_MAX = 5,
@@ -167,6 +168,16 @@ static bool same_origin(const char *left, const char *right)
            (right[origin] == '\0' || strchr("/?#", right[origin]) != NULL);
 }
 
+/* Errors name the object, which names its host only with http and https, and without a redirect. */
+static void note_host(struct stk_transfer *transfer, const char *url)
+{
+    struct stk_url parts;
+    transfer->host[0] = '\0';
+    if ((transfer->name == NULL || !same_origin(transfer->name, url)) && stk_url_split(&parts, url))
+        (void)snprintf(transfer->host, sizeof(transfer->host), "%.*s", (int)parts.host.bytes,
+                       parts.host.at);
+}
+
 /* Begin an attempt, or follow its redirect. */
 static void start(struct stk_transfer *transfer)
 {
@@ -211,6 +222,7 @@ int stk_transfer_begin(struct stk_transfer *transfer, void *easy, const char *na
         address->headers[0] = address->user[0] = '\0'; /* secrets of the first host */
     const char *url = transfer->location != NULL ? transfer->location : address->url;
     transfer->secure = is_https(url);
+    note_host(transfer, url);
     if (add_headers(transfer, address->headers) && set_request(transfer, url, address->user))
         return STOKER_OK;
     return stk_refuse_spec(error, STOKER_ENOMEM, "a request");
@@ -397,11 +409,12 @@ int stk_transfer_reason(const struct stk_transfer *transfer, char *out, size_t o
         (void)snprintf(tries, sizeof(tries), ", after %u attempts in %.1f s", transfer->attempts,
                        stk_seconds(stk_now_ns() - transfer->begin_ns));
     stk_s3_reason(server, transfer->said, transfer->said_bytes);
-    (void)snprintf(out, out_bytes, "%s%s%s%s%s", range,
+    (void)snprintf(out, out_bytes, "%s%s%s%s%s%s%s", range,
                    transfer->why[0] != '\0' ? transfer->why
                    : by_status              ? status
                                             : transfer->curl_said,
-                   server, transfer->redirects > 0 ? " (after a redirect)" : "", tries);
+                   server, transfer->redirects > 0 ? " (after a redirect)" : "",
+                   transfer->host[0] != '\0' ? ", from " : "", transfer->host, tries);
     switch (transfer->verdict) {
     case STK_VERDICT_CHANGED:
         return ESTALE;

@@ -45,6 +45,7 @@ struct stk_transfer {
     uint64_t expected, received; /* bytes of the body */
     const char *why;
     char curl_said[STK_CURL_ERROR_BYTES];
+    char host[256];                /* that was asked; "" = the name says it */
     char said[STK_S3_ERROR_BYTES]; /* the beginning of an error's own text */
     uint32_t said_bytes;
 
