@@ -70,6 +70,24 @@ static int check_ends(const struct stk_shard_set *set, const struct stk_shard_op
                      "the last one is missing (packing did not end?); partial=1 allows it");
 }
 
+/* The first shard says how many there are. */
+static int number_files(struct stk_shard_set *set, const struct stk_shard_opening *opening)
+{
+    const struct stk_shard_file first = set->files[0];
+    const uint32_t count = first.header.shard_count;
+    struct stk_shard_file *files = NULL;
+    int rc = count <= STK_SHARDS_MAX ? STOKER_ENOMEM : STOKER_ELIMIT;
+    if (rc == STOKER_ENOMEM)
+        files = stk_calloc(count > 0 ? count : 1, sizeof(*files));
+    if (files == NULL)
+        return stk_opening_refuse(&opening->base, rc, "opening");
+    stk_free(set->files);
+    set->files = files;
+    set->files[0] = first;
+    rc = stk_shard_list_number(&set->list, opening->base.path, count);
+    return rc == STOKER_OK ? rc : stk_opening_refuse(&opening->base, rc, "opening");
+}
+
 int stk_shard_open_files(struct stk_shard_set *set, const struct stk_shard_opening *opening)
 {
     int rc = stk_shard_list_make(&set->list, opening->base.storage, opening->base.path,
@@ -83,8 +101,11 @@ int stk_shard_open_files(struct stk_shard_set *set, const struct stk_shard_openi
     for (uint32_t i = 0; i < set->list.count; i++) {
         struct stk_shard_file *file = &set->files[i];
         rc = open_file(opening, file, set->list.paths[i]);
+        if (rc == STOKER_OK && i == 0 && set->list.numbered)
+            rc = number_files(set, opening);
         if (rc != STOKER_OK)
             return rc;
+        file = &set->files[i];
         const char *what =
             i == 0 ? NULL : difference(&file[-1].header, &file->header, opening->partial != 0);
         if (what != NULL)

@@ -1,6 +1,7 @@
 /* list.c - list the shards of a folder. */
 #include "datasets/shards/set.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,25 +18,40 @@ struct listing {
     const char *directory;
 };
 
-static int add_path(void *context, struct stk_listed *entry)
+static int add_path(struct stk_shard_list *list, const char *directory, const char *name)
 {
-    const struct listing *listing = context;
-    struct stk_shard_list *list = listing->list;
-    if (!stk_shard_list_takes(entry->object.name))
-        return STOKER_OK;
     if (list->count == STK_SHARDS_MAX)
         return STOKER_ELIMIT;
     char **paths = stk_array_grow(list->paths, sizeof(*paths), list->count, &list->capacity, 1);
     if (paths == NULL)
         return STOKER_ENOMEM;
     list->paths = paths;
-    const size_t bytes = strlen(listing->directory) + strlen(entry->object.name) + 2;
+    const size_t bytes = strlen(directory) + strlen(name) + 2;
     char *path = stk_calloc(bytes, 1);
     if (path == NULL)
         return STOKER_ENOMEM;
-    (void)snprintf(path, bytes, "%s/%s", listing->directory, entry->object.name);
+    (void)snprintf(path, bytes, "%s/%s", directory, name);
     list->paths[list->count++] = path;
     return STOKER_OK;
+}
+
+static int add_listed(void *context, struct stk_listed *entry)
+{
+    const struct listing *listing = context;
+    if (!stk_shard_list_takes(entry->object.name))
+        return STOKER_OK;
+    return add_path(listing->list, listing->directory, entry->object.name);
+}
+
+int stk_shard_list_number(struct stk_shard_list *list, const char *directory, uint32_t count)
+{
+    char name[32];
+    int rc = STOKER_OK;
+    while (rc == STOKER_OK && list->count < count) {
+        (void)snprintf(name, sizeof(name), "shard-%06" PRIu32 ".stk", list->count);
+        rc = add_path(list, directory, name);
+    }
+    return rc;
 }
 
 static int by_name(const void *a, const void *b)
@@ -53,8 +69,11 @@ int stk_shard_list_make(struct stk_shard_list *list, const stoker_storage *stora
     int rc = stk_storage_enter(&folder, storage, directory, error);
     if (rc != STOKER_OK)
         return rc;
-    rc = stk_storage_list(&folder, ".", "", add_path, (void *)&listing, &said);
+    rc = stk_storage_list(&folder, ".", "", add_listed, (void *)&listing, &said);
     stk_storage_leave(&folder);
+    list->numbered = rc == STOKER_ENOTSUP;
+    if (list->numbered)
+        rc = stk_shard_list_number(list, directory, 1);
     if (rc == STOKER_OK && list->count == 0)
         rc = STOKER_EEMPTY;
     if (rc == STOKER_OK) {

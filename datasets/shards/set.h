@@ -29,12 +29,15 @@ struct stk_shard_list {
     char **paths;   /* count of them; each freed by stk_free() */
     uint32_t count; /* >= 1 */
     size_t capacity;
+    bool numbered; /* has the first one only: its storage cannot list */
 };
 
 /* List a folder. STOKER_EEMPTY if there are none, STOKER_ELIMIT over STK_SHARDS_MAX. On failure the
  * list is empty. */
 int stk_shard_list_make(struct stk_shard_list *list, const stoker_storage *storage,
                         const char *directory, stoker_error *error);
+/* Add the names that stoker-pack gives, up to count. Returns 0, STOKER_ENOMEM or STOKER_ELIMIT. */
+int stk_shard_list_number(struct stk_shard_list *list, const char *directory, uint32_t count);
 void stk_shard_list_free(struct stk_shard_list *list); /* all zero is allowed */
 
 /* Returns true if a file of that name is a shard. */
