@@ -1,13 +1,15 @@
 /* field_hashes.c - print a hash of every field of every batch of an epoch, to compare data sets and
  * settings.
  *
- * usage: field_hashes SPEC packed|padded WORKERS cpu|gpu bytes of a GPU are read through
- * STOKER_CUDART
+ * usage: field_hashes SPEC packed|padded WORKERS cpu|gpu [RETRIES STALL_MS REQUEST_MS]
+ *
+ * Bytes of a GPU are read through STOKER_CUDART. The last three are limits of remote storage.
  */
 #include <dlfcn.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <stoker/remote.h>
 #include <stoker/stoker.h>
 #include <string.h>
 
@@ -59,15 +61,27 @@ static void print_field(const stoker_batch *batch, const stoker_field *field)
 
 int main(int count, char **words)
 {
-    if (count != 5)
-        stop("usage", "field_hashes SPEC packed|padded WORKERS cpu|gpu");
+    if (count != 5 && count != 8)
+        stop("usage",
+             "field_hashes SPEC packed|padded WORKERS cpu|gpu [RETRIES STALL_MS REQUEST_MS]");
     stoker_dataset *dataset = NULL;
     stoker_loader *loader = NULL;
     stoker_error error = { .message = "" };
     stoker_field_options forms[STOKER_FIELDS_MAX];
     stoker_loader_options options = STOKER_LOADER_OPTIONS_INIT;
     stoker_batch batch = STOKER_BATCH_INIT;
-    int rc = stoker_dataset_open(&dataset, words[1], NULL, &error);
+    stoker_dataset_options wanted = STOKER_DATASET_OPTIONS_INIT;
+    int rc = STOKER_OK;
+    if (count == 8) {
+        stoker_remote_options remote = STOKER_REMOTE_OPTIONS_INIT;
+        remote.retries = (uint32_t)atoi(words[5]);
+        remote.stall_timeout_ms = (uint32_t)atoi(words[6]);
+        remote.request_timeout_ms = (uint32_t)atoi(words[7]);
+        rc = stoker_storage_remote_create(&wanted.storage, &remote, &error);
+    }
+    if (rc == STOKER_OK)
+        rc = stoker_dataset_open(&dataset, words[1], &wanted, &error);
+    stoker_storage_close(&wanted.storage);
     if (rc != STOKER_OK)
         stop(words[1], error.message);
     uint32_t form_count = 0;

@@ -299,7 +299,7 @@ class Connection:
             body = half + bytes([body[len(half)] ^ 0xFF]) + body[len(half) + 1:]
         elif fault == "bomb":
             answer.put("Content-Encoding", "gzip")
-            body = gzip.compress(bytes(64 << 20), 1)
+            body = 16 * gzip.compress(bytes(4 << 20))
         elif fault == "shifted":
             first, last, size = map(int, re.fullmatch(r"bytes (\d+)-(\d+)/(\d+)", answer.get("content-range")).groups())
             answer.put("Content-Range", f"bytes {first + 1}-{last + 1}/{size + 1}")
