@@ -1,12 +1,17 @@
 """The example scripts run, and learn what they are meant to learn. Those whose packages are missing are skipped."""
 import importlib.util
+import io
 import os
 import subprocess
 import sys
+import tarfile
 
 import pytest
+from conftest import png
 
-EXAMPLES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "examples")
+HERE = os.path.dirname(os.path.abspath(__file__))
+EXAMPLES = os.path.join(HERE, "..", "examples")
+SERVERS = os.path.join(HERE, "..", "..", "..", "tests", "support", "servers", "servers.py")
 
 
 def run(name, *arguments, needs=()):
@@ -21,6 +26,30 @@ def run(name, *arguments, needs=()):
 
 def test_tabular_finds_the_law_behind_the_table():
     assert run("tabular", needs=["numpy"]) < 0.2  # the noise has a deviation of 0.1
+
+
+def test_object_storage_reads_a_hundred_tar_files_from_s3(tmp_path, monkeypatch):
+    if not os.path.exists(SERVERS):
+        pytest.skip("not in Stoker's tree: no server")
+    spec = importlib.util.spec_from_file_location("servers", SERVERS)
+    servers = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(servers)
+    (tmp_path / "bucket").mkdir()
+    for number in range(100):  # two images each, of one level
+        with tarfile.open(tmp_path / "bucket" / f"{number:03}.tar", "w") as tar:
+            for name, data in ((f"{number}a.png", png(8, 8, number)), (f"{number}a.cls", b"1"), (f"{number}b.png", png(8, 8, 2 * number)),
+                               (f"{number}b.cls", b"%d" % (number % 5))):
+                member = tarfile.TarInfo(name)
+                member.size = len(data)
+                tar.addfile(member, io.BytesIO(data))
+    try:
+        with servers.Rclone(str(tmp_path)) as store:
+            for name, value in store.environment.items():
+                monkeypatch.setenv(name, value)
+            seen, mean = run("object_storage", "tar:s3://bucket/{000..099}.tar", needs=["numpy"])
+    except servers.Missing as why:
+        pytest.skip(str(why))
+    assert seen == {0: 20, 1: 120, 2: 20, 3: 20, 4: 20} and mean == 3 * 99 / 4
 
 
 def test_jax_learns_digits():
