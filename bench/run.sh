@@ -10,6 +10,7 @@
 #        bench/run.sh fields    samples of 100 arrays of 4 KiB against one of 400 KiB, pinned and not
 #        bench/run.sh photos    photographs, against tf.data, DALI, torchvision, Pillow, FFCV, SPDL, webdataset
 #        bench/run.sh raw       raw shards out of the page cache, against FFCV; PNG files, against tf.data, DALI, torchvision
+#        bench/run.sh remote    an object store on loopback, against curl, s3torchconnector, obstore, MosaicML Streaming, LitData, WebDataset
 #        bench/run.sh tokens    windows of tokens, against llm.c's rule, nanoGPT, Megatron, Grain, MosaicML Streaming; then cold
 #
 # STOKER_BUILD   the build folder (build/release)
@@ -23,6 +24,7 @@
 # STOKER_PEERS   the environments of bench/races/peers/environments.sh (build/peers); made at the first run of photos, 8 GB
 # STOKER_PHOTOS  where the photographs are kept, 0.5 GB (build/photos); made at the first run, 2 minutes
 # STOKER_TOKENS  where the tokens are kept, 1 GB (build/tokens); made at the first run
+# STOKER_REMOTE  where the objects are kept, 1.6 GB (build/remote); made at the first run
 # TMPDIR         where data is made, 1.5 GB: must be on a disk, or "cold" means nothing
 #
 # Exit status: 0 measured (met or not), 1 something failed, 77 a tool is missing.
@@ -328,6 +330,16 @@ measure_tokens() {
     done
 }
 
+# Without latency, and with 50 ms for each request. The build has the Python package (-DSTOKER_BUILD_PYTHON=ON).
+measure_remote() {
+    local latency
+    prepare_race tokens
+    for latency in 0 50; do
+        python3 bench/races/remote/race.py "${STOKER_REMOTE:-build/remote}" --latency-ms $latency --rounds "${STOKER_ROUNDS:-5}" \
+            --output "$rows/remote-$latency.json" || return $?
+    done
+}
+
 measure_peers() {
     local name missed=0
     rm -f "$rows"/{mnist,train,photos,raw,tokens,tokens-cold}.json
@@ -354,8 +366,9 @@ fields) "$micro" fields ;;
 photos) measure_photos "${2:-}" ;;
 raw) measure_raw "${2:-}" ;;
 tokens) measure_tokens ;;
+remote) measure_remote ;;
 *)
-    sed -n '4,14s/^# //p' bench/run.sh >&2
+    sed -n '4,15s/^# //p' bench/run.sh >&2
     exit 2
     ;;
 esac
