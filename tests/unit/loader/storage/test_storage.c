@@ -8,6 +8,8 @@
 
 #include "loader/base/error.h"
 #include "loader/base/fault.h"
+#include "loader/storage/cached.h"
+#include "loader/storage/storage.h"
 #include "support/files/dataset_files.h"
 #include "support/files/folder_files.h"
 #include "support/files/npy_bytes.h"
@@ -23,6 +25,8 @@
 static struct stk_directory directory;
 static struct stk_memory_storage memory;
 static stoker_reader reader;
+static stoker_storage *cached; /* on top of memory.storage; NULL = it is read as it is */
+static char cache_folder[600];
 
 /* ---- the files ------------------------------------------------------------------ */
 
@@ -202,7 +206,7 @@ static const char *at(const char *spec, const char *folder)
 static int open_in_memory(stoker_dataset **out, const char *spec, stoker_error *error)
 {
     stoker_dataset_options options = STOKER_DATASET_OPTIONS_INIT;
-    options.storage = memory.storage;
+    options.storage = cached != NULL ? cached : memory.storage;
     return stoker_dataset_open(out, at(spec, "data"), &options, error);
 }
 
@@ -374,6 +378,158 @@ CleanTest(storage, one_sample_is_read_in_the_calling_thread)
         cr_assert_eq(memcmp(bytes[0], bytes[1], sizeof(bytes[0])), 0, "%s", specs[i]);
     }
     take_down();
+}
+
+/* Rows read by number, or by path with a version; tokens: raw; npy: dense. */
+static const char *const read_specs[] = { "npy:#/x.npy",
+                                          "tar:#/part-{0,1}.tar",
+                                          "folder:#/png",
+                                          "folder:image=#/pairs/image",
+                                          "shards:#/shards",
+                                          "tokens:#/tokens-*.bin?length=16",
+                                          "packed:40:(documents:#/megatron.idx)" };
+
+/* ---- kept in a folder ------------------------------------------------------------ */
+
+static void cache_in_folder(void)
+{
+    stoker_error error = { .message = "" };
+    (void)snprintf(cache_folder, sizeof(cache_folder), "%s/cache", directory.path);
+    cr_assert_eq(stk_storage_cached(&cached, memory.storage, cache_folder, 1 << 30, &error),
+                 STOKER_OK, "%s", error.message);
+}
+
+/* Change a byte in the middle of each piece. */
+static int damage_one(const char *path, const struct stat *status, int kind, struct FTW *walk)
+{
+    (void)walk;
+    const int fd = kind == FTW_F ? open(path, O_RDWR | O_CLOEXEC) : -1;
+    uint8_t byte;
+    if (fd < 0)
+        return 0;
+    const off_t at = 128 + (status->st_size - 128) / 2;
+    cr_assert_eq(pread(fd, &byte, 1, at), 1);
+    byte ^= 0x10;
+    cr_assert_eq(pwrite(fd, &byte, 1, at), 1);
+    close(fd);
+    return 0;
+}
+
+/* Specs whose bytes all come by rings: their open reads no samples. */
+static bool is_read_in_rings(const char *spec)
+{
+    return strncmp(spec, "npy:", 4) == 0 || strncmp(spec, "folder:", 7) == 0 ||
+           strncmp(spec, "tokens:", 7) == 0 || strncmp(spec, "shards:", 7) == 0 ||
+           strncmp(spec, "tar:", 4) == 0;
+}
+
+/* One epoch brings every piece; the others, another process and damaged pieces bring the same. */
+CleanTest(storage, what_is_kept_is_delivered_without_a_read)
+{
+    for (int own = 0; own < 2; own++) {
+        make(own == 0 ? NULL : &reader);
+        cache_in_folder();
+        compare_all();
+        for (int again = 0; again < 2; again++) { /* a cache of its own, as in another process */
+            stoker_storage_close(&cached);
+            cache_in_folder();
+            for (int i = 0; i < SPECS; i++) {
+                stoker_dataset *dataset = in_memory(specs[i]);
+                stoker_dataset *local = dataset_of(at(specs[i], directory.path));
+                const uint64_t before = memory.reads;
+                cr_assert_eq(hash_of(dataset, 2), hash_of(local, 0), "%s", specs[i]);
+                cr_assert(again > 0 || !is_read_in_rings(specs[i]) || memory.reads == before,
+                          "%s: %u reads", specs[i], (unsigned)(memory.reads - before));
+                stoker_dataset_close(&dataset);
+                stoker_dataset_close(&local);
+            }
+            if (again == 0)
+                cr_assert_eq(nftw(cache_folder, damage_one, 8, FTW_PHYS), 0);
+        }
+        cr_assert_gt(stk_storage_cached_counts(cached).damaged, 10);
+        stoker_storage_close(&cached);
+        take_down();
+    }
+}
+
+CleanTest(storage, a_failed_fetch_is_reported_and_repeated)
+{
+    for (int own = 0; own < 2; own++) {
+        make(own == 0 ? NULL : &reader);
+        cache_in_folder();
+        memory.read_errno = ECONNRESET;
+        memory.says = "503: later";
+        for (size_t i = 0; i < 6; i++) {
+            stoker_loader_options options = some_options(0);
+            stoker_batch batch = STOKER_BATCH_INIT;
+            stoker_dataset *dataset = in_memory(read_specs[i]);
+            stoker_dataset *local = dataset_of(at(read_specs[i], directory.path));
+            stoker_loader *loader = loader_of(dataset, &options);
+            memory.fails_from = 1;
+            cr_assert_eq(stoker_loader_next(loader, &batch, -1), STOKER_EIO, "%s", read_specs[i]);
+            const stoker_error *error = stoker_loader_error(loader);
+            cr_assert_not_null(strstr(error->message, memory.says), "%s", error->message);
+            cr_assert_eq(error->os_errno, ECONNRESET, "%s", error->message);
+            stoker_loader_destroy(&loader);
+            memory.fails_from = 0;
+            cr_assert_eq(hash_of(dataset, 2), hash_of(local, 0), "%s", read_specs[i]);
+            stoker_dataset_close(&dataset);
+            stoker_dataset_close(&local);
+        }
+        stoker_storage_close(&cached);
+        take_down();
+    }
+}
+
+CleanTest(storage, memory_that_runs_out_leaves_no_cached_storage)
+{
+    struct stk_sweep sweep = { .kinds = STK_FAULT_MEMORY };
+    make(&reader);
+    (void)snprintf(cache_folder, sizeof(cache_folder), "%s/cache", directory.path);
+    while (stk_sweep_next(&sweep)) {
+        const stoker_file file = { .path = "data/x.npy", .fd = -1 };
+        const stoker_reader_setup setup = { .files = &file, .file_count = 1, .depth = 4 };
+        void *ring = NULL;
+        sweep.rc = stk_storage_cached(&cached, memory.storage, cache_folder, 1 << 30, &sweep.error);
+        if (sweep.rc == STOKER_OK)
+            sweep.rc =
+                cached->ops.reader->open(cached->ops.reader->self, &ring, &setup, &sweep.error);
+        if (ring != NULL)
+            cr_assert_eq(cached->ops.reader->close(ring, 0), STOKER_OK);
+        stoker_storage_close(&cached);
+    }
+    cr_assert_gt(sweep.failed, 6);
+    take_down();
+}
+
+/* However many workers want it, each byte of a large file is read once. */
+CleanTest(storage, each_piece_is_read_once)
+{
+    enum { BYTES = (5 << 20) + 12000, HEADER = 128 };
+    static uint8_t bytes[BYTES];
+    directory = stk_directory_make();
+    for (size_t i = 0; i < BYTES; i++)
+        bytes[i] = (uint8_t)(i * 2654435761U >> 24);
+    stk_file_write(&directory, "raw.bin", bytes, BYTES);
+    for (int workers = 0; workers < 5; workers++) {
+        stk_memory_storage_make(&memory, &directory, workers % 2 == 0 ? NULL : &reader);
+        (void)snprintf(cache_folder, sizeof(cache_folder), "%s-cache", directory.path);
+        cr_assert_eq(stk_storage_cached(&cached, memory.storage, cache_folder, 1 << 30, NULL), 0);
+        stoker_dataset *dataset =
+            in_memory("tokens:#/raw.bin?layout=raw&stored=uint32&length=1000");
+        stoker_dataset *local =
+            dataset_of(at("tokens:#/raw.bin?layout=raw&stored=uint32&length=1000", directory.path));
+        const uint64_t before = memory.read_bytes;
+        cr_assert_eq(hash_of(dataset, (uint32_t)workers), hash_of(local, 0));
+        cr_assert_eq(memory.read_bytes - before, BYTES, "%d workers: %llu", workers,
+                     (unsigned long long)(memory.read_bytes - before));
+        stoker_dataset_close(&dataset);
+        stoker_dataset_close(&local);
+        stoker_storage_close(&cached);
+        stoker_storage_close(&memory.storage);
+        cr_assert_eq(nftw(cache_folder, stk_remove_one, 8, FTW_DEPTH | FTW_PHYS), 0);
+    }
+    stk_directory_remove(&directory);
 }
 
 /* ---- round trips ---------------------------------------------------------------- */
@@ -565,15 +721,6 @@ static void break_reads(void)
 {
     memory.fails_from = 1;
 }
-
-/* Rows read by number, or by path with a version; tokens: raw; npy: dense. */
-static const char *const read_specs[] = { "npy:#/x.npy",
-                                          "tar:#/part-{0,1}.tar",
-                                          "folder:#/png",
-                                          "folder:image=#/pairs/image",
-                                          "shards:#/shards",
-                                          "tokens:#/tokens-*.bin?length=16",
-                                          "packed:40:(documents:#/megatron.idx)" };
 
 static void change_all(stoker_reader *own)
 {
