@@ -6,7 +6,7 @@
 STK_DEFINE_INIT_SIZED(stoker_array, STOKER_ARRAY_INIT, class_names)
 STK_DEFINE_INIT_SIZED(stoker_arrays_options, STOKER_ARRAYS_OPTIONS_INIT, fingerprint)
 STK_DEFINE_INIT_SIZED(stoker_batch, STOKER_BATCH_INIT, turn)
-STK_DEFINE_INIT_SIZED(stoker_dataset_options, STOKER_DATASET_OPTIONS_INIT, storage)
+STK_DEFINE_INIT_SIZED(stoker_dataset_options, STOKER_DATASET_OPTIONS_INIT, cache_dir_bytes)
 STK_DEFINE_INIT_SIZED(stoker_field_options, STOKER_FIELD_OPTIONS_INIT, fill_value)
 STK_DEFINE_INIT_SIZED(stoker_files, STOKER_FILES_INIT, channels)
 STK_DEFINE_INIT_SIZED(stoker_loader_options, STOKER_LOADER_OPTIONS_INIT, row_hook)

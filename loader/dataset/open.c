@@ -13,6 +13,7 @@
 #include "loader/base/text/nearest.h"
 #include "loader/dataset/dataset.h"
 #include "loader/dataset/format.h"
+#include "loader/storage/cached.h"
 #include "loader/storage/storage.h"
 
 #define UNPACKED_BYTES_MAX ((uint64_t)1 << 46) /* what one address space can map */
@@ -99,7 +100,7 @@ static int not_understood(const char *spec, size_t name_bytes, const stoker_erro
 
 static const stoker_dataset_options defaults = STOKER_DATASET_OPTIONS_INIT;
 
-#define OPTIONS_FIRST STK_SIZE_UP_TO(stoker_dataset_options, storage)
+#define OPTIONS_FIRST STK_SIZE_UP_TO(stoker_dataset_options, cache_dir_bytes)
 
 /* Fields missing in an older, shorter struct keep their defaults. */
 static int copy_given(stoker_dataset_options *options, const stoker_dataset_options *given,
@@ -116,6 +117,8 @@ static int copy_given(stoker_dataset_options *options, const stoker_dataset_opti
         return stk_refuse_option(error, STOKER_EINVAL, "max_bytes 0 leaves no room for any file");
     if (options->max_bytes > UNPACKED_BYTES_MAX)
         options->max_bytes = UNPACKED_BYTES_MAX;
+    if (options->cache_dir != NULL && options->cache_dir_bytes == 0)
+        return stk_refuse_option(error, STOKER_EINVAL, "cache_dir_bytes 0 leaves no room");
     return 0;
 }
 
@@ -168,7 +171,18 @@ int stoker_dataset_open(stoker_dataset **out, const char *spec,
         return stk_refuse_spec(error, STOKER_EINVAL, "out or spec is NULL");
     if (asked.storage == NULL)
         asked.storage = &stk_storage_local;
+    stoker_storage *cached = NULL;
+    if (asked.cache_dir != NULL && asked.storage != &stk_storage_local) {
+        rc = stk_storage_cached(&cached, asked.storage, asked.cache_dir, asked.cache_dir_bytes,
+                                error);
+        if (rc != STOKER_OK)
+            return rc;
+        asked.storage = cached;
+    }
+    asked.cache_dir = NULL; /* views open their sources with the same options */
     const char *rest;
     const struct stk_format *format = format_of_spec(spec, &rest);
-    return stk_views_open(out, spec, format, rest, &asked, open_plain, error);
+    rc = stk_views_open(out, spec, format, rest, &asked, open_plain, error);
+    stoker_storage_close(&cached); /* the data set shares it */
+    return rc;
 }

@@ -9,9 +9,11 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <stoker/dataset.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -410,6 +412,15 @@ static bool pieces_fit_limit(void)
            limit.rlim_cur >= sizeof(struct header) + STK_PIECE_BYTES;
 }
 
+static uint64_t choose_bytes_max(const struct stk_disk_cache *cache, uint64_t bytes_max)
+{
+    struct statvfs status;
+    if (bytes_max != STOKER_BYTES_AUTO || fstatvfs(cache->folder, &status) != 0)
+        return bytes_max;
+    return atomic_load_explicit(&cache->used_bytes, memory_order_relaxed) +
+           (uint64_t)status.f_bavail * status.f_frsize / 10 * 9;
+}
+
 int stk_disk_cache_open(struct stk_disk_cache **out, const char *folder, uint64_t bytes_max,
                         stoker_error *error)
 {
@@ -431,10 +442,11 @@ int stk_disk_cache_open(struct stk_disk_cache **out, const char *folder, uint64_
     (void)clock_gettime(CLOCK_REALTIME_COARSE, &now);
     cache->folder = fd;
     cache->opened_ns = stk_timespec_ns(now);
-    cache->bytes_max = pieces_fit_limit() ? bytes_max : 0;
+    cache->bytes_max = UINT64_MAX;
     pthread_mutex_init(&cache->making_room, NULL);
     pthread_mutex_init(&cache->claiming, NULL);
     make_room(cache, 0);
+    cache->bytes_max = !pieces_fit_limit() ? 0 : choose_bytes_max(cache, bytes_max);
     *out = cache;
     return STOKER_OK;
 }

@@ -53,7 +53,8 @@ struct stk_disk_cache_counts {
     uint64_t evicted;
 };
 
-/* Open the cache in a folder, which is made if it does not exist (its parent must). bytes_max >= 1.
+/* Open the cache in a folder, which is made if it does not exist (its parent must). bytes_max >= 1,
+ * or STOKER_BYTES_AUTO: what is there, and nine tenths of the free space.
  * Errors: STOKER_EACCES (others may write to the folder), STOKER_ENOMEM, and those of the file
  * system. */
 int stk_disk_cache_open(struct stk_disk_cache **out, const char *folder, uint64_t bytes_max,

@@ -32,6 +32,8 @@ STOKER_BEGIN_DECLS
 typedef struct stoker_dataset stoker_dataset;
 typedef struct stoker_storage stoker_storage; /* see storage.h */
 
+#define STOKER_BYTES_AUTO UINT64_MAX /* of bytes: let the library choose */
+
 /* Start from STOKER_DATASET_OPTIONS_INIT. */
 typedef struct stoker_dataset_options {
     size_t struct_size; /* set by STOKER_DATASET_OPTIONS_INIT; checked by open */
@@ -40,11 +42,21 @@ typedef struct stoker_dataset_options {
     /* Where the names in the spec are (storage.h); the data set shares it. Default NULL = paths of
      * the local file system. */
     stoker_storage *storage;
+    /* A local folder that keeps what is read of a storage, for later epochs, runs and processes. It
+     * is made if it does not exist, and must not be writable for everybody. Every byte is verified
+     * when it is read back, and read from the storage again if it is damaged. Objects without a
+     * version are not kept; local files never are. Default NULL = nothing is kept. */
+    const char *cache_dir;
+    /* Most bytes of files in cache_dir, >= 1. If they are used up, pieces make way that no run has
+     * used since this data set was opened. Default STOKER_BYTES_AUTO = what is there, and nine
+     * tenths of the free space at open. */
+    uint64_t cache_dir_bytes;
 } stoker_dataset_options;
 
 #define STOKER_DATASET_OPTIONS_DEFAULTS                                                            \
     STOKER_DEFAULT(struct_size, sizeof(stoker_dataset_options))                                    \
-    STOKER_DEFAULT(max_bytes, UINT64_C(16) << 30)
+    STOKER_DEFAULT(max_bytes, UINT64_C(16) << 30)                                                  \
+    STOKER_DEFAULT(cache_dir_bytes, STOKER_BYTES_AUTO)
 
 STOKER_MAKER(stoker_dataset_options, STOKER_DATASET_OPTIONS_DEFAULTS)
 #define STOKER_DATASET_OPTIONS_INIT                                                                \

@@ -36,7 +36,6 @@ enum {
 
 /* Values that let the library choose, or that set no limit. */
 #define STOKER_EPOCHS_ENDLESS  UINT64_MAX
-#define STOKER_BYTES_AUTO      UINT64_MAX
 #define STOKER_PREFETCH_AUTO   UINT32_MAX
 #define STOKER_READ_DEPTH_AUTO UINT32_MAX
 #define STOKER_SCALE_AUTO      3.402823466e+38F /* the largest float */

@@ -47,11 +47,13 @@ static stoker_dataset *handle_of(PyObject *object)
 
 PyObject *core_open(PyObject *module, PyObject *args, PyObject *keywords)
 {
-    static char *names[] = { "spec", "split", "max_bytes", "storage", NULL };
+    static char *names[] = { "spec",      "split",           "max_bytes", "storage",
+                             "cache_dir", "cache_dir_bytes", NULL };
     core_state *state = PyModule_GetState(module);
     PyObject *spec, *split = Py_None, *max_bytes = Py_None, *storage = Py_None;
-    if (!PyArg_ParseTupleAndKeywords(args, keywords, "O|OOO:open", names, &spec, &split, &max_bytes,
-                                     &storage))
+    PyObject *cache_dir = Py_None, *cache_dir_bytes = Py_None;
+    if (!PyArg_ParseTupleAndKeywords(args, keywords, "O|OOOOO:open", names, &spec, &split,
+                                     &max_bytes, &storage, &cache_dir, &cache_dir_bytes))
         return NULL;
     PyObject *keep = PyList_New(0);
     stoker_dataset_options options = STOKER_DATASET_OPTIONS_INIT;
@@ -59,6 +61,10 @@ PyObject *core_open(PyObject *module, PyObject *args, PyObject *keywords)
     if (text == NULL ||
         (split != Py_None && (options.split = core_text(split, "split", keep)) == NULL) ||
         (max_bytes != Py_None && core_u64(max_bytes, "max_bytes", &options.max_bytes) < 0) ||
+        (cache_dir != Py_None &&
+         (options.cache_dir = core_text(cache_dir, "cache_dir", keep)) == NULL) ||
+        (cache_dir_bytes != Py_None &&
+         core_u64(cache_dir_bytes, "cache_dir_bytes", &options.cache_dir_bytes) < 0) ||
         (storage != Py_None && core_storage(module, storage, &options.storage) < 0)) {
         Py_XDECREF(keep);
         return NULL;

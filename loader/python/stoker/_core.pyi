@@ -75,10 +75,14 @@ class Dataset:
     last object that uses it."""
 
     @staticmethod
-    def open(spec: str, split: Optional[str] = None, max_bytes: Optional[int] = None, storage: Any = None) -> "Dataset":
+    def open(
+        spec: str, split: Optional[str] = None, max_bytes: Optional[int] = None, storage: Any = None,
+        cache_dir: Optional[str] = None, cache_dir_bytes: Optional[int] = None,
+    ) -> "Dataset":  # fmt: skip
         """Open the data set that ``spec`` names ("mnist:DIR", "folder:DIR", a path, ...). ``split``: None = the format's first.
         ``max_bytes``: largest unpacked file that is kept in memory; None = 16 GiB. ``storage``: an object with look(), list()
-        and read(), called in any thread of the library with the GIL; None = local files."""
+        and read(), called in any thread of the library with the GIL; None = local files. ``cache_dir``: a folder that keeps
+        what is read of it."""
     @staticmethod
     def arrays(fields: Sequence[Union[Array, ArrayWithClasses]], count: int, fingerprint: int = 0) -> "Dataset":
         """``count`` samples in memory, without a copy: dense arrays in host byte order. Each field's memory must stay as long

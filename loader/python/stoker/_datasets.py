@@ -149,19 +149,27 @@ class Storage(Protocol):
 
 
 def open(
-    spec: Union[str, "os.PathLike[str]"], split: Optional[str] = None, max_bytes: Optional[int] = None, storage: Optional[Storage] = None
+    spec: Union[str, "os.PathLike[str]"],
+    split: Optional[str] = None,
+    max_bytes: Optional[int] = None,
+    storage: Optional[Storage] = None,
+    cache_dir: Optional[Union[str, "os.PathLike[str]"]] = None,
+    cache_dir_bytes: Optional[int] = None,
 ) -> Dataset:
     """Open the data set that `spec` names: "mnist:DIR", "folder:DIR", "tar:DIR/{000..099}.tar", "shards:DIR", "npy:X.npy,Y.npy",
     "csv:FILE?label=COLUMN", ... or a path, whose format is recognized. docs/formats/README.md of the project documents each.
 
-    split      "train", "test", ...; None: the format's first
-    max_bytes  largest unpacked file that is kept in memory; None: 16 GiB
-    storage    what the names in `spec` are in; None: they are paths of local files
+    split            "train", "test", ...; None: the format's first
+    max_bytes        largest unpacked file that is kept in memory; None: 16 GiB
+    storage          what the names in `spec` are in; None: they are paths of local files
+    cache_dir        a local folder that keeps what is read of a storage, for later epochs, runs and processes; None: nothing is kept
+    cache_dir_bytes  most bytes in it, >= 1; None: what is there, and nine tenths of the free space
 
     Raises FileNotFoundError and other subclasses of StokerError; `path` and `stage` say where it failed.
     """
+    folder = None if cache_dir is None else os.fspath(cache_dir)
     with refusing:
-        return Dataset(_core.Dataset.open(os.fspath(spec), split, max_bytes, storage))
+        return Dataset(_core.Dataset.open(os.fspath(spec), split, max_bytes, storage, folder, cache_dir_bytes))
 
 
 def dataset_of(value: Any) -> Dataset:

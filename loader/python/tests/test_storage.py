@@ -87,6 +87,19 @@ def test_batches_are_those_of_local_files(files, spec, workers):
         np.testing.assert_array_equal(value, expected)
 
 
+def test_a_folder_keeps_what_was_read(files, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("kept") / "cache"
+    local = batches(stoker.open(f"npy:{files}/x.npy"))
+    for run in range(2):
+        storage = load(files)
+        data = stoker.open("npy:data/x.npy", storage=storage, cache_dir=folder, cache_dir_bytes=1 << 20)
+        opened = storage.reads
+        same(batches(data), local)
+        assert (storage.reads > opened) == (run == 0)
+    with pytest.raises(stoker.OptionError, match="cache_dir_bytes"):
+        stoker.open("npy:data/x.npy", storage=storage, cache_dir=folder, cache_dir_bytes=0)
+
+
 def test_tokens_and_documents_take_a_storage(files):
     for make in (lambda at, **more: stoker.tokens(at + "/tokens.bin", 16, stored="uint16", layout="raw", **more),
                  lambda at, **more: stoker.documents(at + "/tokens.bin", eos=40, stored="uint16", layout="raw", **more)):
