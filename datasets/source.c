@@ -40,10 +40,7 @@ static int look(struct stk_source *source, stoker_error *error)
 int stk_source_open(struct stk_source *source, const stoker_storage *storage, const char *path,
                     stoker_error *error)
 {
-    storage = stk_storage_of(storage, path);
     *source = (struct stk_source){ .path = path, .storage = storage, .fd = -1 };
-    if (storage == NULL)
-        return stk_refuse_file(error, STOKER_ENOMEM, path, STOKER_NO_OFFSET, "its storage");
     const int rc = storage == &stk_storage_local ? open_local(source, error) : look(source, error);
     if (rc != STOKER_OK)
         stk_source_close(source);

@@ -231,8 +231,7 @@ static int choose_image_shape(struct folder *folder, const struct opening *openi
                                         .path = opening->base.path,
                                         .count = folder->tree.file_count,
                                         .bytes_max = opening->base.file_bytes_max,
-                                        .far = stk_storage_is_far(opening->base.storage,
-                                                                  opening->base.path),
+                                        .far = stk_storage_is_far(opening->base.storage),
                                         .bytes = bytes_of,
                                         .probe = probe,
                                         .name = path_of };

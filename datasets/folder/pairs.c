@@ -262,8 +262,7 @@ static int open_images(const struct opening *opening, struct field *field)
                                         .path = opening->base.path,
                                         .count = field->list.count,
                                         .bytes_max = opening->base.file_bytes_max,
-                                        .far = stk_storage_is_far(opening->base.storage,
-                                                                  opening->base.path),
+                                        .far = stk_storage_is_far(opening->base.storage),
                                         .bytes = bytes_of,
                                         .probe = probe,
                                         .name = name_of };

@@ -330,8 +330,7 @@ static int scan_classes(struct stk_folder_tree *tree, struct scan *scan, const c
     assert(names != NULL);
     for (uint64_t i = 0; i < tree->class_count; names += strlen(names) + 1, i++)
         add_folder(scan, NULL, names, (uint32_t)i);
-    stk_threads_run(stk_threads_together(UINT64_MAX, stk_storage_is_far(scan->wish->root->storage,
-                                                                        scan->wish->root->path)),
+    stk_threads_run(stk_threads_together(UINT64_MAX, stk_storage_is_far(scan->wish->root->storage)),
                     "stoker-scan", list_folders, scan);
     int rc = scan->rc;
     if (rc != STOKER_OK) {

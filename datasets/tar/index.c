@@ -249,8 +249,7 @@ static int put_together(struct stk_tar_index *index, struct scan *scan,
 static int index_together(struct stk_tar_index *index, const struct stk_name_list *names,
                           const struct stk_tar_wish *wish, stoker_error *error)
 {
-    const uint32_t threads = stk_threads_together(
-        names->count, stk_storage_is_far(wish->storage, stk_name_at(names, 0)));
+    const uint32_t threads = stk_threads_together(names->count, stk_storage_is_far(wish->storage));
     struct scan *scan = stk_calloc(1, sizeof(*scan));
     struct piece *pieces = stk_calloc(names->count, sizeof(pieces[0]));
     int rc = STOKER_ENOMEM;

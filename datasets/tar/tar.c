@@ -217,8 +217,7 @@ static int choose_row(const struct tar *tar, const struct opening *opening, stru
                                         .path = opening->base.path,
                                         .count = tar->index.count,
                                         .bytes_max = opening->base.file_bytes_max,
-                                        .far = stk_storage_is_far(opening->base.storage,
-                                                                  opening->base.path),
+                                        .far = stk_storage_is_far(opening->base.storage),
                                         .bytes = bytes_of,
                                         .probe = probe };
     struct stk_opening base = opening->base;

@@ -43,7 +43,7 @@ struct stk_tar_walk {
 int stk_tar_walk_create(struct stk_tar_walk **out, const struct stk_source *source,
                         stoker_error *error)
 {
-    const bool far = stk_storage_is_far(source->storage, source->path);
+    const bool far = stk_storage_is_far(source->storage);
     const size_t window_max = far ? FAR_WINDOW_BYTES : WINDOW_BYTES;
     struct stk_tar_walk *walk = stk_calloc(1, sizeof(*walk) + window_max);
     if (walk == NULL)

@@ -382,10 +382,9 @@ static int scan_all(struct finding *finding, stoker_error *error)
     (void)cut_pieces(finding->tokens, finding->ranges);
     finding->failed_piece = UINT64_MAX;
     pthread_mutex_init(&finding->lock, NULL);
-    stk_threads_run(stk_threads_together(finding->piece_count,
-                                         stk_storage_is_far(finding->tokens->storage,
-                                                            finding->tokens->files[0].path)),
-                    "stoker-tokens", scan, finding);
+    stk_threads_run(
+        stk_threads_together(finding->piece_count, stk_storage_is_far(finding->tokens->storage)),
+        "stoker-tokens", scan, finding);
     pthread_mutex_destroy(&finding->lock);
     if (finding->failed_piece == UINT64_MAX)
         return STOKER_OK;

@@ -51,7 +51,7 @@ static int open_files(struct opening *opening, stoker_error *error)
 {
     const struct stk_tokens *tokens = opening->tokens;
     int rc = STOKER_OK;
-    const bool far = stk_storage_is_far(tokens->storage, tokens->files[0].path);
+    const bool far = stk_storage_is_far(tokens->storage);
     const uint32_t pieces = far ? tokens->file_count : tokens->file_count / FILES_PER_THREAD;
     stk_threads_run(stk_threads_together(pieces, far), "stoker-tokens", open_token_files, opening);
     for (uint32_t i = 0; i < tokens->file_count && rc == STOKER_OK; i++)

@@ -5,6 +5,7 @@
 #include "datasets/source.h"
 #include "datasets/views/spec.h"
 #include "loader/base/memory/memory.h"
+#include "loader/storage/choose.h"
 
 /* A file in memory, and what is read from it. */
 struct reading {
@@ -132,12 +133,14 @@ static int read_source(struct reading *reading, const struct stk_source *source,
     return rc;
 }
 
-int stk_id_file_read(uint64_t **ids, uint64_t *count, const stoker_storage *storage,
-                     const char *path, uint64_t max_bytes, stoker_error *error)
+int stk_id_file_read(uint64_t **ids, uint64_t *count, stoker_storage *storage, const char *path,
+                     uint64_t max_bytes, stoker_error *error)
 {
     struct stk_source source;
     struct reading reading = { .path = path, .error = error };
-    int rc = stk_source_open(&source, storage, path, error);
+    const stoker_storage *routed = stk_storage_for(storage, path);
+    int rc = routed == NULL ? stk_refuse_spec(error, STOKER_ENOMEM, "the storage of URLs")
+                            : stk_source_open(&source, routed, path, error);
     if (rc != STOKER_OK)
         return rc;
     rc = read_source(&reading, &source, max_bytes);

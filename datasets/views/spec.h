@@ -33,8 +33,8 @@ int stk_spec_open(stoker_dataset **out, struct stk_spec_text operand, const char
  *   .npy   integers on one axis, or a second one of length 1
  * Errors: those of opening and reading, STOKER_EFORMAT (with the offset of the number),
  * STOKER_EEMPTY, STOKER_ELIMIT, STOKER_ENOTSUP (other NumPy types), STOKER_ENOMEM. */
-int stk_id_file_read(uint64_t **ids, uint64_t *count, const stoker_storage *storage,
-                     const char *path, uint64_t max_bytes, stoker_error *error);
+int stk_id_file_read(uint64_t **ids, uint64_t *count, stoker_storage *storage, const char *path,
+                     uint64_t max_bytes, stoker_error *error);
 
 /* How deep parentheses are nested, at most. */
 uint32_t stk_spec_depth(const char *spec);

@@ -14,6 +14,8 @@
 #include "loader/dataset/dataset.h"
 #include "loader/dataset/format.h"
 #include "loader/storage/cached.h"
+#include "loader/storage/choose.h"
+#include "loader/storage/remote/http.h"
 #include "loader/storage/storage.h"
 
 #define UNPACKED_BYTES_MAX ((uint64_t)1 << 46) /* what one address space can map */
@@ -151,13 +153,15 @@ static int open_plain(stoker_dataset **out, const char *spec, const stoker_datas
     stoker_object object;
     stoker_error missing = { .code = STOKER_OK };
     const struct stk_format *format = format_of_spec(spec, &rest);
-    if (format != NULL)
-        return open_as(out, format, rest, options, error);
-    if (stk_storage_look(options->storage, spec, &object, &missing) == STOKER_OK)
-        format = format_of_path(options->storage, spec);
+    stoker_dataset_options routed = *options;
+    routed.storage = stk_storage_for(options->storage, rest);
+    if (routed.storage == NULL)
+        return stk_refuse_spec(error, STOKER_ENOMEM, "the storage of URLs");
+    if (format == NULL && stk_storage_look(routed.storage, spec, &object, &missing) == STOKER_OK)
+        format = format_of_path(routed.storage, spec);
     if (format == NULL)
         return not_understood(spec, strcspn(spec, ":"), &missing, error);
-    return open_as(out, format, spec, options, error);
+    return open_as(out, format, rest, &routed, error);
 }
 
 int stoker_dataset_open(stoker_dataset **out, const char *spec,
@@ -172,9 +176,12 @@ int stoker_dataset_open(stoker_dataset **out, const char *spec,
     if (asked.storage == NULL)
         asked.storage = &stk_storage_local;
     stoker_storage *cached = NULL;
-    if (asked.cache_dir != NULL && asked.storage != &stk_storage_local) {
-        rc = stk_storage_cached(&cached, asked.storage, asked.cache_dir, asked.cache_dir_bytes,
-                                error);
+    if (asked.cache_dir != NULL) {
+        stoker_storage *below =
+            asked.storage == &stk_storage_local ? stk_remote_default() : asked.storage;
+        rc = below == NULL ? stk_refuse_spec(error, STOKER_ENOMEM, "the storage of URLs")
+                           : stk_storage_cached(&cached, below, asked.cache_dir,
+                                                asked.cache_dir_bytes, error);
         if (rc != STOKER_OK)
             return rc;
         asked.storage = cached;

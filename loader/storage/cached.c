@@ -14,8 +14,9 @@
 #include "loader/storage/remote/sha256.h"
 
 enum {
-    FETCHES_MAX = 8,  /* pieces that a ring fetches at a time */
-    TURN_NS = 200000, /* wait for the ring below before looking for pieces of other rings */
+    KEPT_BYTES = 8 << 10, /* shorter reads at open, of headers, are not kept */
+    FETCHES_MAX = 8,      /* pieces that a ring fetches at a time */
+    TURN_NS = 200000,     /* wait for the ring below before looking for pieces of other rings */
     DEPTH_MAX = 1024
 };
 
@@ -31,7 +32,7 @@ struct cached {
 /* Fetches a piece, and has it until it fetches another one: done_bytes = piece_bytes > 0. */
 struct fetch {
     stoker_read read; /* the next of its bytes; first member */
-    struct stk_piece piece;
+    struct stk_object_piece piece;
     uint8_t *bytes; /* [STK_PIECE_BYTES], from the first fetch on */
     size_t piece_bytes;
     size_t done_bytes;
@@ -42,7 +43,7 @@ struct fetch {
 /* A read that waits for a piece. */
 struct wait {
     stoker_read *read;
-    struct stk_piece piece;
+    struct stk_object_piece piece;
 };
 
 struct ring {
@@ -64,10 +65,10 @@ struct ring {
 
 /* ---- pieces --------------------------------------------------------------------- */
 
-static struct stk_piece piece_of(const struct cached *cached, const char *name, uint64_t version,
-                                 uint64_t offset)
+static struct stk_object_piece piece_of(const struct cached *cached, const char *name,
+                                        uint64_t version, uint64_t offset)
 {
-    struct stk_piece piece = { .number = offset / STK_PIECE_BYTES };
+    struct stk_object_piece piece = { .number = offset / STK_PIECE_BYTES };
     struct stk_sha256 sum;
     stk_sha256_begin(&sum);
     stk_sha256_add(&sum, cached->below->ops.name, strlen(cached->below->ops.name) + 1);
@@ -75,6 +76,20 @@ static struct stk_piece piece_of(const struct cached *cached, const char *name, 
     stk_sha256_add(&sum, &version, sizeof(version));
     stk_sha256_end(&sum, piece.digest);
     return piece;
+}
+
+/* Keep what a read from a piece's first byte on has brought: whole pieces, and the last one unless
+ * the read is short. */
+static void keep(const struct cached *cached, const char *name, uint64_t version, uint64_t offset,
+                 const uint8_t *bytes, uint64_t count, bool is_short)
+{
+    for (uint64_t at = 0; at < count; at += STK_PIECE_BYTES) {
+        const uint64_t left = count - at;
+        const struct stk_object_piece piece = piece_of(cached, name, version, offset + at);
+        if (left >= STK_PIECE_BYTES || !is_short)
+            stk_disk_cache_put(cached->disk, &piece, bytes + at,
+                               (size_t)(left < STK_PIECE_BYTES ? left : STK_PIECE_BYTES));
+    }
 }
 
 /* ---- while a data set is opened ------------------------------------------------- */
@@ -99,14 +114,17 @@ static int64_t cached_read(void *self, const char *name, uint64_t version, uint6
     const size_t at = offset % STK_PIECE_BYTES;
     const uint64_t left = STK_PIECE_BYTES - at;
     if (version != 0) {
-        const struct stk_piece piece = piece_of(cached, name, version, offset);
+        const struct stk_object_piece piece = piece_of(cached, name, version, offset);
         const size_t got = stk_disk_cache_get(cached->disk, &piece, at, buffer,
                                               (size_t)(bytes < left ? bytes : left));
         if (got > 0)
             return (int64_t)got;
     }
-    return cached->below->ops.read(cached->below->self, name, version, offset, buffer, bytes,
-                                   error);
+    const int64_t result =
+        cached->below->ops.read(cached->below->self, name, version, offset, buffer, bytes, error);
+    if (version != 0 && at == 0 && bytes >= KEPT_BYTES && result > 0)
+        keep(cached, name, version, offset, buffer, (uint64_t)result, (uint64_t)result < bytes);
+    return result;
 }
 
 static void cached_destroy(void *self)
@@ -201,13 +219,13 @@ static const char *object_of(const struct ring *ring, const stoker_read *read, c
     return stk_storage_join(room, file->path, read->path) ? room : NULL;
 }
 
-static struct fetch *fetch_of(struct ring *ring, const struct stk_piece *piece, bool active)
+static struct fetch *fetch_of(struct ring *ring, const struct stk_object_piece *piece, bool active)
 {
     for (uint32_t i = 0; i < ring->fetch_max; i++) {
         struct fetch *fetch = &ring->fetches[i];
         const bool has_it = fetch->active == active && fetch->piece_bytes > 0 &&
                             (active || fetch->done_bytes == fetch->piece_bytes);
-        if (has_it && stk_piece_equals(&fetch->piece, piece))
+        if (has_it && stk_object_piece_equals(&fetch->piece, piece))
             return fetch;
     }
     return NULL;
@@ -223,7 +241,7 @@ static void copy(const struct fetch *fetch, stoker_read *read)
 }
 
 /* Answer a read from memory or the folder, up to the end of its piece. */
-static bool answer(struct ring *ring, const struct stk_piece *piece, stoker_read *read)
+static bool answer(struct ring *ring, const struct stk_object_piece *piece, stoker_read *read)
 {
     const size_t at = read->offset % STK_PIECE_BYTES;
     const uint64_t left = STK_PIECE_BYTES - at;
@@ -247,7 +265,7 @@ static bool take(struct ring *ring, stoker_read *read)
     const char *name = object_of(ring, read, room, &version);
     if (name == NULL)
         return false;
-    const struct stk_piece piece = piece_of(ring->cached, name, version, read->offset);
+    const struct stk_object_piece piece = piece_of(ring->cached, name, version, read->offset);
     if (answer(ring, &piece, read))
         return true;
     if (read->path != NULL || read->offset >= ring->files[read->file].size ||
@@ -356,7 +374,7 @@ static void end_waits(struct ring *ring, const struct fetch *fetch, int64_t resu
     for (uint32_t i = 0; i < ring->wait_count; i++) {
         stoker_read *read = ring->waits[i].read;
         const size_t at = read->offset % STK_PIECE_BYTES;
-        if (!stk_piece_equals(&ring->waits[i].piece, &fetch->piece)) {
+        if (!stk_object_piece_equals(&ring->waits[i].piece, &fetch->piece)) {
             ring->waits[left++] = ring->waits[i];
             continue;
         }
@@ -393,23 +411,17 @@ static int advance_fetch(struct ring *ring, struct fetch *fetch)
     return STOKER_OK;
 }
 
-/* Keep what a read of a whole file has brought, from a piece's first byte on: whole pieces, and the
- * last one unless the read is short. A loader asks for one byte more than a file has. */
-static void keep(const struct ring *ring, const stoker_read *read)
+/* Keep a whole file, of which a loader asks for one byte more than it has. */
+static void keep_file(const struct ring *ring, const stoker_read *read)
 {
     char room[PATH_MAX];
     uint64_t version;
-    const bool complete = read->result + 1 >= (int64_t)read->bytes;
     if (read->path == NULL || read->result <= 0 || read->offset % STK_PIECE_BYTES != 0)
         return;
     const char *name = object_of(ring, read, room, &version);
-    for (uint64_t at = 0; name != NULL && at < (uint64_t)read->result; at += STK_PIECE_BYTES) {
-        const uint64_t left = (uint64_t)read->result - at;
-        const struct stk_piece piece = piece_of(ring->cached, name, version, read->offset + at);
-        if (left >= STK_PIECE_BYTES || complete)
-            stk_disk_cache_put(ring->cached->disk, &piece, (const uint8_t *)read->buffer + at,
-                               (size_t)(left < STK_PIECE_BYTES ? left : STK_PIECE_BYTES));
-    }
+    if (name != NULL)
+        keep(ring->cached, name, version, read->offset, read->buffer, (uint64_t)read->result,
+             read->result + 1 < (int64_t)read->bytes);
 }
 
 /* Reap the ring below: ends reads, and advances fetches. Returns 0, or < 0: it broke. */
@@ -426,7 +438,7 @@ static int reap_below(struct ring *ring, int64_t wait_ns)
     for (int i = 0; i < got; i++) {
         const uintptr_t at = (uintptr_t)done[i] - (uintptr_t)ring->fetches;
         if (at >= sizeof(ring->fetches)) {
-            keep(ring, done[i]);
+            keep_file(ring, done[i]);
             ring->ended[ring->ended_count++] = done[i];
         } else if (advance_fetch(ring, &ring->fetches[at / sizeof(ring->fetches[0])]) !=
                    STOKER_OK) {
@@ -506,6 +518,7 @@ int stk_storage_cached(stoker_storage **out, stoker_storage *below, const char *
         return rc;
     }
     cached->below = stoker_storage_share(below);
+    cached->storage->urls_only = below->urls_only;
     *out = cached->storage;
     return STOKER_OK;
 }

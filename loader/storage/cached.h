@@ -4,7 +4,7 @@
  *                                       └─ else ──▶ the storage below ──▶ keep the piece
  *
  * At open a format's reads take what is in the folder and go below for the rest, byte by byte as
- * asked. A loader's ring fetches the whole piece (1 MiB) that a read lies in:
+ * asked; large ones are kept. A loader's ring fetches the whole piece (1 MiB) that a read lies in:
  *
  *   read ─▶ kept? ── yes ───────────────────────────────────────────▶ done
  *             │ no          ┌─ by this ring ─▶ fetch ─▶ keep ─▶ serve all that wait for it

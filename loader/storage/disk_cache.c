@@ -58,7 +58,7 @@ struct stk_disk_cache {
     pthread_mutex_t claiming;    /* guards the claims */
     uint32_t claim_count;
     _Atomic uint32_t releases; /* a futex */
-    struct stk_piece claims[CLAIMS_MAX];
+    struct stk_object_piece claims[CLAIMS_MAX];
     _Atomic uint64_t hits, misses, damaged, kept, refused, evicted;
 };
 
@@ -70,7 +70,7 @@ static void add(_Atomic uint64_t *count)
 /* ---- names and headers ---------------------------------------------------------- */
 
 /* "3f/3f0c...-12", relative to the folder. */
-static void name_of(const struct stk_piece *piece, char out[NAME_BYTES])
+static void name_of(const struct stk_object_piece *piece, char out[NAME_BYTES])
 {
     size_t used = (size_t)snprintf(out, NAME_BYTES, "%02x/", piece->digest[0]);
     for (int i = 0; i < STK_PIECE_DIGEST_BYTES; i++)
@@ -84,7 +84,8 @@ static size_t sum_bytes(uint64_t bytes, size_t at)
     return bytes - at < SUM_BYTES ? (size_t)(bytes - at) : SUM_BYTES;
 }
 
-static struct header header_of(const struct stk_piece *piece, const uint8_t *at, size_t bytes)
+static struct header header_of(const struct stk_object_piece *piece, const uint8_t *at,
+                               size_t bytes)
 {
     struct header header = { .number = piece->number, .bytes = bytes };
     memcpy(header.magic, MAGIC, sizeof(MAGIC));
@@ -95,7 +96,7 @@ static struct header header_of(const struct stk_piece *piece, const uint8_t *at,
     return header;
 }
 
-static bool is_header_of(const struct header *header, const struct stk_piece *piece)
+static bool is_header_of(const struct header *header, const struct stk_object_piece *piece)
 {
     return memcmp(header->magic, MAGIC, sizeof(MAGIC)) == 0 && header->number == piece->number &&
            header->bytes >= 1 && header->bytes <= STK_PIECE_BYTES &&
@@ -114,8 +115,8 @@ static bool read_at(int fd, void *to, size_t bytes, uint64_t offset)
 
 /* Verify all bytes that share a sum with the wanted ones. Returns how many of these there are, or
  * < 0: the piece is damaged. */
-static ssize_t read_verified(int fd, const struct stk_piece *piece, size_t offset, uint8_t *to,
-                             size_t bytes)
+static ssize_t read_verified(int fd, const struct stk_object_piece *piece, size_t offset,
+                             uint8_t *to, size_t bytes)
 {
     uint8_t scratch[SUM_BYTES];
     struct header header;
@@ -145,7 +146,7 @@ static void mark_used(const struct stk_disk_cache *cache, int fd)
         (void)futimens(fd, NULL);
 }
 
-size_t stk_disk_cache_get(struct stk_disk_cache *cache, const struct stk_piece *piece,
+size_t stk_disk_cache_get(struct stk_disk_cache *cache, const struct stk_object_piece *piece,
                           size_t offset, void *to, size_t bytes)
 {
     char name[NAME_BYTES];
@@ -304,13 +305,13 @@ static int create_beside(struct stk_disk_cache *cache, const char *name, char ou
     return fd;
 }
 
-static bool write_piece(int fd, const struct stk_piece *piece, const void *at, size_t bytes)
+static bool write_piece(int fd, const struct stk_object_piece *piece, const void *at, size_t bytes)
 {
     const struct header header = header_of(piece, at, bytes);
     return stk_write_all(fd, &header, sizeof(header)) && stk_write_all(fd, at, bytes);
 }
 
-void stk_disk_cache_put(struct stk_disk_cache *cache, const struct stk_piece *piece,
+void stk_disk_cache_put(struct stk_disk_cache *cache, const struct stk_object_piece *piece,
                         const void *bytes_of_piece, size_t bytes)
 {
     char name[NAME_BYTES], temporary[NAME_BYTES];
@@ -336,15 +337,15 @@ void stk_disk_cache_put(struct stk_disk_cache *cache, const struct stk_piece *pi
 /* ---- claims --------------------------------------------------------------------- */
 
 /* Returns the claim of a piece; claim_count = none. The caller holds claiming. */
-static uint32_t find_claim(const struct stk_disk_cache *cache, const struct stk_piece *piece)
+static uint32_t find_claim(const struct stk_disk_cache *cache, const struct stk_object_piece *piece)
 {
     uint32_t i = 0;
-    while (i < cache->claim_count && !stk_piece_equals(&cache->claims[i], piece))
+    while (i < cache->claim_count && !stk_object_piece_equals(&cache->claims[i], piece))
         i++;
     return i;
 }
 
-bool stk_disk_cache_claim(struct stk_disk_cache *cache, const struct stk_piece *piece)
+bool stk_disk_cache_claim(struct stk_disk_cache *cache, const struct stk_object_piece *piece)
 {
     pthread_mutex_lock(&cache->claiming);
     const bool is_new =
@@ -355,7 +356,7 @@ bool stk_disk_cache_claim(struct stk_disk_cache *cache, const struct stk_piece *
     return is_new;
 }
 
-void stk_disk_cache_release(struct stk_disk_cache *cache, const struct stk_piece *piece)
+void stk_disk_cache_release(struct stk_disk_cache *cache, const struct stk_object_piece *piece)
 {
     pthread_mutex_lock(&cache->claiming);
     const uint32_t at = find_claim(cache, piece);

@@ -35,12 +35,13 @@ enum {
 struct stk_disk_cache;
 
 /* Piece `number` of the object with that digest. */
-struct stk_piece {
+struct stk_object_piece {
     uint8_t digest[STK_PIECE_DIGEST_BYTES];
     uint64_t number;
 };
 
-static inline bool stk_piece_equals(const struct stk_piece *one, const struct stk_piece *other)
+static inline bool stk_object_piece_equals(const struct stk_object_piece *one,
+                                           const struct stk_object_piece *other)
 {
     return one->number == other->number &&
            memcmp(one->digest, other->digest, sizeof(one->digest)) == 0;
@@ -64,20 +65,20 @@ void stk_disk_cache_close(struct stk_disk_cache *cache); /* NULL is allowed */
 /* Read up to `bytes` bytes of a piece at `offset` of it. Returns how many, up to the end of what is
  * kept, or 0: the piece is not there, ends before, or is damaged; `to` may then have been written
  * to. */
-size_t stk_disk_cache_get(struct stk_disk_cache *cache, const struct stk_piece *piece,
+size_t stk_disk_cache_get(struct stk_disk_cache *cache, const struct stk_object_piece *piece,
                           size_t offset, void *to, size_t bytes);
 
 /* Keep the first `bytes` bytes of a piece, if there is room: all of it, or up to the end of the
  * object; 1..STK_PIECE_BYTES. */
-void stk_disk_cache_put(struct stk_disk_cache *cache, const struct stk_piece *piece,
+void stk_disk_cache_put(struct stk_disk_cache *cache, const struct stk_object_piece *piece,
                         const void *bytes_of_piece, size_t bytes);
 
 /* Returns false while nothing is kept, for lack of room. */
 bool stk_disk_cache_takes(const struct stk_disk_cache *cache);
 
 /* Let one thread of this process fetch a piece: true = the caller does, and must release it. */
-bool stk_disk_cache_claim(struct stk_disk_cache *cache, const struct stk_piece *piece);
-void stk_disk_cache_release(struct stk_disk_cache *cache, const struct stk_piece *piece);
+bool stk_disk_cache_claim(struct stk_disk_cache *cache, const struct stk_object_piece *piece);
+void stk_disk_cache_release(struct stk_disk_cache *cache, const struct stk_object_piece *piece);
 
 /* A number that changes with each release, and a wait until it differs from `releases`, at most
  * wait_ns (< 0 = no limit). */

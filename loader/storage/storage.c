@@ -8,8 +8,7 @@
 #include <unistd.h>
 
 #include "loader/base/io/open_beneath.h"
-#include "loader/storage/remote/http.h"
-#include "loader/storage/remote/request.h"
+#include "loader/storage/remote/url.h"
 
 enum { INTERRUPTED_MAX = 128 }; /* times in a row, as in workers (stoker/reader.h) */
 
@@ -47,19 +46,10 @@ bool stk_storage_is_url(const char *name)
     return stk_remote_scheme_of(name) != STK_REMOTE_NONE;
 }
 
-const stoker_storage *stk_storage_of(const stoker_storage *storage, const char *name)
-{
-    return storage == &stk_storage_local && stk_storage_is_url(name) ? stk_remote_default()
-                                                                     : storage;
-}
-
 int stk_storage_look(const stoker_storage *storage, const char *name, stoker_object *out,
                      stoker_error *error)
 {
     *out = (stoker_object){ .name = name };
-    storage = stk_storage_of(storage, name);
-    if (storage == NULL)
-        return stk_refuse_file(error, STOKER_ENOMEM, name, STOKER_NO_OFFSET, "its storage");
     if (storage == &stk_storage_local)
         return look_local(name, out, error);
     stoker_error said;
@@ -82,10 +72,7 @@ bool stk_storage_has(const stoker_storage *storage, const char *name)
 int stk_storage_enter(struct stk_storage_folder *out, const stoker_storage *storage,
                       const char *path, stoker_error *error)
 {
-    storage = stk_storage_of(storage, path);
     *out = (struct stk_storage_folder){ .storage = storage, .path = path, .fd = -1 };
-    if (storage == NULL)
-        return stk_refuse_file(error, STOKER_ENOMEM, path, STOKER_NO_OFFSET, "its storage");
     if (storage != &stk_storage_local)
         return STOKER_OK;
     out->fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);

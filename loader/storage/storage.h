@@ -25,6 +25,7 @@
 struct stoker_storage {
     stoker_storage_ops ops; /* local: no callback is set */
     void *self;
+    bool urls_only;              /* other names are local files */
     _Atomic uint32_t references; /* the caller's and each data set's; unused in the local one */
 };
 
@@ -42,21 +43,17 @@ static inline bool stk_storage_join(char out[PATH_MAX], const char *folder, cons
     return length >= 0 && length < PATH_MAX;
 }
 
-/* The storage of a name: a URL is not a local one. NULL = out of memory. */
-const stoker_storage *stk_storage_of(const stoker_storage *storage, const char *name);
+/* Returns true for a URL, whose characters have a meaning of their own. */
+bool stk_storage_is_url(const char *name);
 
 /* Returns 0, or the code < 0 that *error explains. Links are followed. */
 int stk_storage_look(const stoker_storage *storage, const char *name, stoker_object *out,
                      stoker_error *error);
 
-/* Returns true for a URL, whose characters have a meaning of their own. */
-bool stk_storage_is_url(const char *name);
-
-/* Returns true if reading the name may take a round trip: read much at a time, and many
- * together. */
-static inline bool stk_storage_is_far(const stoker_storage *storage, const char *name)
+/* Returns true if a read may take a round trip: read much at a time, and many together. */
+static inline bool stk_storage_is_far(const stoker_storage *storage)
 {
-    return storage != &stk_storage_local || stk_storage_is_url(name);
+    return storage != &stk_storage_local;
 }
 
 /* Returns true if there is a file, a folder, or anything else of that name. */

@@ -13,6 +13,7 @@
 #include "loader/storage/remote/ring.h"
 #include "loader/storage/remote/s3_list.h"
 #include "loader/storage/remote/transfer.h"
+#include "loader/storage/remote/url.h"
 #include "loader/storage/storage.h"
 
 STK_DEFINE_INIT_SIZED(stoker_remote_options, STOKER_REMOTE_OPTIONS_INIT, token)
@@ -245,6 +246,8 @@ int stoker_storage_remote_create(stoker_storage **out, const stoker_remote_optio
         rc = stoker_storage_create(out, &ops, remote, error);
     if (rc != STOKER_OK)
         remote_destroy(remote);
+    else
+        (*out)->urls_only = true;
     return rc;
 }
 

@@ -16,15 +16,6 @@
 #include <stoker/remote.h>
 #include <stoker/storage.h>
 
-enum stk_remote_scheme {
-    STK_REMOTE_NONE, /* not the name of a remote object */
-    STK_REMOTE_HTTP, /* and https */
-    STK_REMOTE_S3,
-    STK_REMOTE_HF
-};
-
-enum stk_remote_scheme stk_remote_scheme_of(const char *name);
-
 enum stk_remote_method { STK_REMOTE_GET, STK_REMOTE_HEAD };
 
 enum {

@@ -2,6 +2,24 @@
 #include "loader/storage/remote/url.h"
 
 #include <string.h>
+#include <strings.h>
+
+/* ---- schemes -------------------------------------------------------------------- */
+
+enum stk_remote_scheme stk_remote_scheme_of(const char *name)
+{
+    static const struct {
+        const char *text;
+        enum stk_remote_scheme scheme;
+    } schemes[] = { { "https://", STK_REMOTE_HTTP },
+                    { "http://", STK_REMOTE_HTTP },
+                    { "s3://", STK_REMOTE_S3 },
+                    { "hf://", STK_REMOTE_HF } };
+    for (size_t i = 0; i < sizeof(schemes) / sizeof(schemes[0]); i++)
+        if (strncasecmp(name, schemes[i].text, strlen(schemes[i].text)) == 0)
+            return schemes[i].scheme;
+    return STK_REMOTE_NONE;
+}
 
 /* ---- building ------------------------------------------------------------------- */
 

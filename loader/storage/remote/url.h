@@ -9,6 +9,16 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+enum stk_remote_scheme {
+    STK_REMOTE_NONE, /* not the name of a remote object */
+    STK_REMOTE_HTTP, /* and https */
+    STK_REMOTE_S3,
+    STK_REMOTE_HF
+};
+
+/* By how a name begins, in any case. */
+enum stk_remote_scheme stk_remote_scheme_of(const char *name);
+
 /* Text of bounded size, always ended by a 0. */
 struct stk_text {
     char *at;

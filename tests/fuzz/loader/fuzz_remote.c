@@ -11,6 +11,7 @@
 #include "loader/base/text/redact.h"
 #include "loader/storage/remote/answer.h"
 #include "loader/storage/remote/request.h"
+#include "loader/storage/remote/url.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
 

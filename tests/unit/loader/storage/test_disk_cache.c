@@ -48,21 +48,21 @@ static void leave(void)
 }
 
 /* Piece `number` of object `object`, whose bytes are then in bytes[]. */
-static struct stk_piece piece_of(uint8_t object, uint64_t number, size_t size)
+static struct stk_object_piece piece_of(uint8_t object, uint64_t number, size_t size)
 {
     uint64_t word = object * UINT64_C(0x9E3779B97F4A7C15) + number * UINT64_C(0xBF58476D1CE4E5B9);
     for (size_t i = 0; i < size; i++) {
         word = word * UINT64_C(6364136223846793005) + 1442695040888963407U;
         bytes[i] = (uint8_t)(word >> 56);
     }
-    struct stk_piece piece = { .number = number };
+    struct stk_object_piece piece = { .number = number };
     memset(piece.digest, object, sizeof(piece.digest));
     return piece;
 }
 
 static bool has_piece(struct stk_disk_cache *cache, uint8_t object, uint64_t number, size_t size)
 {
-    const struct stk_piece piece = piece_of(object, number, size);
+    const struct stk_object_piece piece = piece_of(object, number, size);
     memset(found, 0xA5, size);
     if (stk_disk_cache_get(cache, &piece, 0, found, size) != size)
         return false;
@@ -73,7 +73,7 @@ static bool has_piece(struct stk_disk_cache *cache, uint8_t object, uint64_t num
 
 static void put_piece(struct stk_disk_cache *cache, uint8_t object, uint64_t number, size_t size)
 {
-    const struct stk_piece piece = piece_of(object, number, size);
+    const struct stk_object_piece piece = piece_of(object, number, size);
     stk_disk_cache_put(cache, &piece, bytes, size);
 }
 
@@ -104,7 +104,7 @@ CleanTest(disk_cache, gives_back_what_was_kept)
             }
             cr_assert(has_piece(cache, 7, i, size));
             cr_assert_not(has_piece(cache, 8, i, size), "another object");
-            const struct stk_piece piece = piece_of(7, i, size);
+            const struct stk_object_piece piece = piece_of(7, i, size);
             cr_assert_eq(stk_disk_cache_get(cache, &piece, size - 1, found, 10), 1);
             cr_assert_eq(stk_disk_cache_get(cache, &piece, size, found, 1), 0);
             for (size_t from = 0; from < size; from += size / 7 + 1)
