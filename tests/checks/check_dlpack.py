@@ -40,7 +40,7 @@ class Options(ctypes.Structure):
                 ("shuffle", ctypes.c_bool), ("last", ctypes.c_int), ("epochs", ctypes.c_uint64),
                 ("seed", ctypes.c_uint64), ("dtype", ctypes.c_int), ("num_workers", ctypes.c_int32),
                 ("prefetch_batches", ctypes.c_uint32), ("read_depth", ctypes.c_uint32), ("cache", ctypes.c_int),
-                ("memory_bytes", ctypes.c_uint64), ("share_cache", ctypes.c_int), ("on_lent", ctypes.c_int),
+                ("memory_bytes", ctypes.c_uint64), ("block_memory_bytes", ctypes.c_uint64), ("share_cache", ctypes.c_int), ("on_lent", ctypes.c_int),
                 ("device", ctypes.c_int), ("device_index", ctypes.c_uint32),
                 ("pin_memory", ctypes.c_int), ("non_blocking", ctypes.c_bool),
                 ("rest", ctypes.c_uint8 * 4096)]

@@ -90,7 +90,7 @@ CleanTest(view_faults, each_allocation_fails_once)
     cr_assert_eq(sweep(make_select), 5);
     cr_assert_eq(sweep(make_concat),
                  7);                   /* also the stamps of its directories, and the description */
-    cr_assert_eq(sweep(make_mix), 19); /* also the plan, two legs and what counts between them */
+    cr_assert_eq(sweep(make_mix), 20); /* also the plan, blocks, legs and what counts in between */
     cr_assert_gt(sweep(make_mix_spec), 15);
     cr_assert_eq(sweep(make_split), 4);
     cr_assert_eq(sweep(make_strata), 9);
