@@ -9,7 +9,7 @@
  *   remote.ca_file = "company.pem";
  *   stoker_storage_remote_create(&options.storage, &remote, &error);
  *
- * All names in the spec then are such URLs. Proxies follow libcurl's conventions (http_proxy,
+ * Names that are no URLs stay local files. Proxies follow libcurl's conventions (http_proxy,
  * https_proxy, no_proxy). Certificates are always verified. Secrets appear in no message.
  */
 #ifndef STOKER_REMOTE_H
