@@ -15,7 +15,7 @@ struct stk_kept_blocks; /* of a data set; any thread may use it */
  * that *error explains. */
 int stk_kept_blocks_make(struct stk_kept_blocks **out, const stoker_dataset *dataset,
                          stoker_error *error);
-void stk_kept_blocks_free(struct stk_kept_blocks **kept); /* NULL is allowed */
+void stk_kept_blocks_free(struct stk_kept_blocks **pointer); /* NULL is allowed */
 
 /* Reads a file's own bytes at place->offset. */
 typedef int stk_stored_read(const stoker_file *file, uint32_t number, void *to, size_t bytes,

@@ -66,7 +66,7 @@ struct stk_block_load {
 int stk_block_store_make(struct stk_block_store **out, const stoker_file *files,
                          uint32_t file_count, uint64_t bytes_max, bool strict, uint32_t workers,
                          stoker_error *error);
-void stk_block_store_free(struct stk_block_store **store); /* no ring may be open */
+void stk_block_store_free(struct stk_block_store **pointer); /* no ring may be open */
 
 /* Any thread. */
 struct stk_block_counts stk_block_store_counts(const struct stk_block_store *store);

@@ -8,12 +8,13 @@
 /* A URL may begin the names, or stand behind one of these characters. */
 static bool names_a_url(const char *names)
 {
-    for (const char *at = names; at != NULL; at = strpbrk(at, "=,;{")) {
-        at += at == names && strchr("=,;{", *at) == NULL ? 0 : 1;
-        if (stk_storage_is_url(at))
-            return true;
+    while (!stk_storage_is_url(names)) {
+        names += strcspn(names, "=,;{");
+        if (*names == '\0')
+            return false;
+        names++;
     }
-    return false;
+    return true;
 }
 
 stoker_storage *stk_storage_for(stoker_storage *storage, const char *names)

@@ -64,8 +64,9 @@ static struct stk_hf_place *place_of(struct stk_hf *hf, const char *name)
 
 static char *copy_of(const char *text)
 {
-    char *copy = stk_calloc(1, strlen(text) + 1);
-    return copy == NULL ? NULL : memcpy(copy, text, strlen(text));
+    const size_t bytes = strlen(text) + 1;
+    char *copy = stk_calloc(1, bytes);
+    return copy == NULL ? NULL : memcpy(copy, text, bytes);
 }
 
 void stk_hf_redirected(struct stk_hf *hf, const char *name, const char *url, uint64_t etag,

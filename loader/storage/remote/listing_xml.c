@@ -58,13 +58,20 @@ static size_t decode_entity(char *to, const char *from, const char *end)
         }
     const bool hex = name.bytes > 2 && from[0] == '#' && from[1] == 'x';
     const char *digits = from + (hex ? 2 : 1);
-    const size_t count = strspn(digits, hex ? "0123456789abcdefABCDEF" : "0123456789");
-    if (from[0] != '#' || count == 0 || count > 7 || digits + count != end)
+    uint32_t code = 0;
+    if (from[0] != '#' || digits >= end || end - digits > 7)
         return 0;
-    const unsigned long code = strtoul(digits, NULL, hex ? 16 : 10);
+    for (; digits < end; digits++) {
+        static const char all[] = "0123456789abcdefABCDEF";
+        const char *found = *digits == '\0' ? NULL : strchr(all, *digits);
+        if (found == NULL || (!hex && found - all > 9))
+            return 0;
+        code =
+            code * (hex ? 16 : 10) + (uint32_t)(found - all > 15 ? found - all - 6 : found - all);
+    }
     return code == 0 || code > 0x10ffff || (code >= 0xd800 && code < 0xe000)
                ? 0
-               : stk_utf8_encode(to, (uint32_t)code);
+               : stk_utf8_encode(to, code);
 }
 
 /* Decode text[from..to) in place and end it by a 0, at the '<' at the latest. */

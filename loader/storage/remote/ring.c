@@ -505,7 +505,7 @@ static int ring_open(void *self, void **out, const stoker_reader_setup *setup, s
         return stk_refuse_option(error, STOKER_ENOMEM, "a ring");
     }
     (void)ring->curl->multi_setopt(ring->multi, STK_CURLMOPT_MAXCONNECTS,
-                                   (long)(ring->connections + HEDGES));
+                                   (long)ring->connections + HEDGES);
     for (uint32_t i = 0; i < setup->depth; i++)
         push(&ring->free, &ring->jobs[i]);
     *out = ring;

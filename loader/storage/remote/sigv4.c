@@ -25,13 +25,16 @@ static void hash_request(const struct stk_signed *request, const char *token, co
                                    request->query,
                                    "\nhost:",
                                    request->host,
-                                   "\nx-amz-content-sha256:" EMPTY_SHA256 "\nx-amz-date:",
+                                   "\nx-amz-content-sha256:",
+                                   EMPTY_SHA256,
+                                   "\nx-amz-date:",
                                    when,
                                    token[0] != '\0' ? "\nx-amz-security-token:" : "",
                                    token,
                                    "\n\n",
                                    names,
-                                   "\n" EMPTY_SHA256 };
+                                   "\n",
+                                   EMPTY_SHA256 };
     struct stk_sha256 sum;
     uint8_t hash[STK_SHA256_BYTES];
     stk_sha256_begin(&sum);

@@ -337,7 +337,8 @@ static bool follow(struct stk_transfer *transfer)
     const char *host = url + scheme; /* libcurl may have put the user before it */
     const char *at = memrchr(host, '@', strcspn(host, "/?#"));
     memcpy(location, url, scheme);
-    strcpy(location + scheme, at == NULL ? host : at + 1);
+    host = at == NULL ? host : at + 1;
+    memcpy(location + scheme, host, strlen(host));
     stk_free(transfer->location);
     transfer->location = location;
     transfer->redirects++;
