@@ -10,8 +10,8 @@
 #include "loader/base/clock.h"
 #include "loader/base/error.h"
 #include "loader/base/memory/memory.h"
+#include "loader/base/sha256.h"
 #include "loader/storage/reader.h"
-#include "loader/storage/remote/sha256.h"
 
 enum {
     KEPT_BYTES = 8 << 10, /* shorter reads at open, of headers, are not kept */
@@ -21,7 +21,7 @@ enum {
 };
 
 struct cached {
-    stoker_storage *storage; /* that this is self of */
+    stoker_storage *storage; /* whose self this is */
     stoker_storage *below;
     struct stk_disk_cache *disk;
     struct stk_storage_reader lanes; /* reads `below` with its reader, or by calls */
@@ -29,7 +29,8 @@ struct cached {
     stoker_reader reader; /* the cached storage's */
 };
 
-/* Fetches a piece, and has it until it fetches another one: done_bytes = piece_bytes > 0. */
+/* Fetches a piece. If it has all of it (done_bytes = piece_bytes > 0), it keeps it in memory until
+ * it fetches another one. */
 struct fetch {
     stoker_read read; /* the next of its bytes; first member */
     struct stk_object_piece piece;
@@ -37,7 +38,7 @@ struct fetch {
     size_t piece_bytes;
     size_t done_bytes;
     bool active;
-    char why[STK_LINE_BYTES]; /* it failed: reads that a reap returned point here */
+    char why[STK_LINE_BYTES]; /* why it failed; reads that a reap has returned point here */
 };
 
 /* A read that waits for a piece. */
@@ -78,8 +79,8 @@ static struct stk_object_piece piece_of(const struct cached *cached, const char 
     return piece;
 }
 
-/* Keep what a read from a piece's first byte on has brought: whole pieces, and the last one unless
- * the read is short. */
+/* Keep the bytes of a read that began with a piece: whole pieces, and the last one unless the read
+ * was short. */
 static void keep(const struct cached *cached, const char *name, uint64_t version, uint64_t offset,
                  const uint8_t *bytes, uint64_t count, bool is_short)
 {
@@ -205,8 +206,8 @@ static int submit_below(struct ring *ring, stoker_read *const *reads, uint32_t c
 
 /* ---- submit --------------------------------------------------------------------- */
 
-/* The object that a read is from, in `room` if it has to be put together. NULL = it has no version
- * that is known. */
+/* Returns the name of the object that is read, in `room` if it has to be put together; NULL if its
+ * version is not known. */
 static const char *object_of(const struct ring *ring, const stoker_read *read, char room[PATH_MAX],
                              uint64_t *version)
 {
@@ -231,7 +232,7 @@ static struct fetch *fetch_of(struct ring *ring, const struct stk_object_piece *
     return NULL;
 }
 
-/* Copy what a fetch has for a read, whose offset it has reached. */
+/* Copy bytes to a read from a fetch that has reached its offset. */
 static void copy(const struct fetch *fetch, stoker_read *read)
 {
     const size_t at = read->offset % STK_PIECE_BYTES;
@@ -275,7 +276,8 @@ static bool take(struct ring *ring, stoker_read *read)
     return true;
 }
 
-/* A fetch that is not active, in turn, so that the pieces of the latest ones stay. */
+/* Returns a fetch that is not active: the one that was used longest ago, so that the latest pieces
+ * stay in memory. NULL if there is none. */
 static struct fetch *unused_fetch(struct ring *ring)
 {
     for (uint32_t i = 0; i < ring->fetch_max; i++) {
@@ -300,7 +302,7 @@ static stoker_read *fetch_read(struct fetch *fetch, uint32_t file)
 
 enum progress { WAITS, FETCHES, ENDS, PASSES };
 
-/* What becomes of a read that waits. FETCHES: *begun is to be submitted if it is not NULL. */
+/* Decide what a waiting read does next. FETCHES: submit *begun if it is not NULL. */
 static enum progress advance_wait(struct ring *ring, const struct wait *wait, stoker_read **begun)
 {
     struct stk_disk_cache *disk = ring->cached->disk;
@@ -365,8 +367,8 @@ static int cached_submit(void *opened, stoker_read *const *reads, uint32_t count
 
 /* ---- reap ----------------------------------------------------------------------- */
 
-/* End the reads that wait for a fetch: those of bytes that it has, with these; others with its
- * result, 0 at the object's end, and the reason. */
+/* End the reads that wait for a fetch. Those whose bytes have arrived get them; the others get its
+ * result (0 at the end of the object) and the reason. */
 static void end_waits(struct ring *ring, const struct fetch *fetch, int64_t result,
                       const char *reason)
 {
@@ -521,11 +523,4 @@ int stk_storage_cached(stoker_storage **out, stoker_storage *below, const char *
     cached->storage->urls_only = below->urls_only;
     *out = cached->storage;
     return STOKER_OK;
-}
-
-struct stk_disk_cache_counts stk_storage_cached_counts(const stoker_storage *storage)
-{
-    const bool is_cached = storage != NULL && storage->ops.read == cached_read;
-    return is_cached ? stk_disk_cache_count(((const struct cached *)storage->self)->disk)
-                     : (struct stk_disk_cache_counts){ 0 };
 }

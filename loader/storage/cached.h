@@ -29,7 +29,4 @@
 int stk_storage_cached(stoker_storage **out, stoker_storage *below, const char *folder,
                        uint64_t bytes_max, stoker_error *error);
 
-/* The counts of a cached storage; all 0 for any other. */
-struct stk_disk_cache_counts stk_storage_cached_counts(const stoker_storage *storage);
-
 #endif

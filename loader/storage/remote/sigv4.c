@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "loader/storage/remote/sha256.h"
+#include "loader/base/sha256.h"
 
 #define EMPTY_SHA256 "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
 

@@ -3,7 +3,7 @@
  * Method: published vectors (FIPS 180-4's examples, RFC 4231, "Signature Calculations" in the S3
  * API reference), and requests that botocore 1.44 signed.
  */
-#include "loader/storage/remote/sha256.h"
+#include "loader/base/sha256.h"
 #include "loader/storage/remote/sigv4.h"
 #include "support/leaks.h"
 

@@ -1,5 +1,5 @@
 /* sha256.c - see sha256.h. */
-#include "loader/storage/remote/sha256.h"
+#include "loader/base/sha256.h"
 
 #include <string.h>
 

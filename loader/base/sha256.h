@@ -1,7 +1,7 @@
 /* sha256.h - SHA-256 (FIPS 180-4) and HMAC-SHA-256 (RFC 2104), for signatures of a few hundred
  * bytes: plain C, not made for speed. */
-#ifndef STK_STORAGE_REMOTE_SHA256_H
-#define STK_STORAGE_REMOTE_SHA256_H
+#ifndef STK_BASE_SHA256_H
+#define STK_BASE_SHA256_H
 
 #include <stddef.h>
 #include <stdint.h>
