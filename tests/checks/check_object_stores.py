@@ -112,7 +112,7 @@ class Reader:
     def start(self, format, place, environment=(), retries=8):
         clean = {name: value for name, value in os.environ.items()
                  if not name.startswith("AWS_") and not name.lower().endswith("_proxy")}
-        limits = [str(number) for number in (retries, STALL_MS, REQUEST_MS)] if "://" in place else []
+        limits = [str(number) for number in (retries, STALL_MS, REQUEST_MS, 0)] if "://" in place else []
         spec = FORMATS[format].replace("{}", place).replace("{{", "{").replace("}}", "}")
         return subprocess.Popen([self.program, spec, "packed", "2", "cpu", *limits], env={**clean, **dict(environment)},
                                 stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)

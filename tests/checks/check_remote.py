@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 """check_remote.py - data sets from web servers on loopback: the right bytes, or a clear error, within a bounded time.
 
-usage: check_remote.py REMOTE_EPOCH
+usage: check_remote.py FIELD_HASHES
 
 Behind nginx, behind a proxy that answers some requests wrongly, and behind a server that answers as the tables here say.
 Skips (77) without nginx or libcurl.
 """
+import hashlib
 import http.server
 import os
 import random
@@ -39,14 +40,18 @@ def write_npy(path, seed):
 
 
 def epoch(spec, *how, workers=2, environment=()):
-    """What remote_epoch prints; it must end in time."""
-    words = [sys.argv[1], spec, str(workers), *how]
+    """A hash of what field_hashes prints of two epochs, or its error; it must end in time."""
+    words = [sys.argv[1], spec, "packed", str(workers), "cpu", *how]
     try:
         done = subprocess.run(words, capture_output=True, text=True, timeout=LONGEST_SECONDS,
                               env={**os.environ, **servers.DIRECT, **dict(environment)})
     except subprocess.TimeoutExpired:
         return "HANGS"
-    return done.stdout.strip() if done.returncode in (0, 1) else f"ended with {done.returncode}: {done.stderr[-500:]}"
+    if done.returncode == 1:
+        return done.stderr.strip().removeprefix("field_hashes: ")
+    if done.returncode != 0:
+        return f"ended with {done.returncode}: {done.stderr[-500:]}"
+    return f"{done.stdout.count(chr(10))} batches, {hashlib.sha256(done.stdout.encode()).hexdigest()}"
 
 
 def expect(name, shown, pattern):
@@ -62,8 +67,8 @@ def check_nginx(web, good):
     expect("plain", epoch("npy:" + url), good)
     expect("recognized", epoch(url), good)
     expect("no workers", epoch("npy:" + url, workers=0), good)
-    expect("views", epoch(f"concat:(npy:{url}?test=0.5&split=train)+(npy:{url}?test=0.5&split=test)"), r"2000 rows.*")
-    expect("mix", epoch(f"mix:0.5*(npy:{url})+0.5*(npy:{url})?epoch_samples=2000"), r"2000 rows.*")
+    expect("views", epoch(f"concat:(npy:{url}?test=0.5&split=train)+(npy:{url}?test=0.5&split=test)"), r"126 batches.*")
+    expect("mix", epoch(f"mix:0.5*(npy:{url})+0.5*(npy:{url})?epoch_samples=2000"), r"126 batches.*")
     expect("escaped", epoch("npy:" + web.url + "/b/%78.npy"), good)
     expect("space", epoch("npy:" + web.url + "/b/a b.npy"), good)
     expect("query", epoch("npy:" + url + "%3Ftoken=SECRETWORD&part=1"), good)
@@ -219,7 +224,7 @@ def main():
         for name in ("x.npy", "a b.npy"):
             write_npy(os.path.join(root, "b", name), 1)
         local = epoch("npy:" + os.path.join(root, "b", "x.npy"))
-        expect("local", local, r"2000 rows, hash [0-9a-f]+")
+        expect("local", local, r"126 batches, [0-9a-f]+")
         try:
             with servers.Nginx(root) as web:
                 if "need libcurl" in epoch(web.url):

@@ -1,9 +1,10 @@
 /* field_hashes.c - print a hash of every field of every batch of an epoch, to compare data sets and
  * settings.
  *
- * usage: field_hashes SPEC packed|padded WORKERS cpu|gpu [RETRIES STALL_MS REQUEST_MS]
+ * usage: field_hashes SPEC packed|padded WORKERS cpu|gpu [RETRIES STALL_MS REQUEST_MS PAUSE_MS]
  *
- * Bytes of a GPU are read through STOKER_CUDART. The last three are limits of remote storage.
+ * Bytes of a GPU are read through STOKER_CUDART. The last four are limits of remote storage, and a
+ * pause after the tenth batch.
  */
 #include <dlfcn.h>
 #include <inttypes.h>
@@ -12,6 +13,7 @@
 #include <stoker/remote.h>
 #include <stoker/stoker.h>
 #include <string.h>
+#include <time.h>
 
 enum { TO_HOST = 2 };
 
@@ -21,6 +23,12 @@ static void stop(const char *what, const char *why)
 {
     (void)fprintf(stderr, "field_hashes: %s: %s\n", what, why);
     exit(1);
+}
+
+static void pause_for(long pause_ms)
+{
+    const struct timespec pause = { pause_ms / 1000, pause_ms % 1000 * 1000000 };
+    (void)nanosleep(&pause, NULL);
 }
 
 static uint64_t mix(uint64_t hash, const void *bytes, size_t size)
@@ -61,9 +69,9 @@ static void print_field(const stoker_batch *batch, const stoker_field *field)
 
 int main(int count, char **words)
 {
-    if (count != 5 && count != 8)
-        stop("usage",
-             "field_hashes SPEC packed|padded WORKERS cpu|gpu [RETRIES STALL_MS REQUEST_MS]");
+    if (count != 5 && count != 9)
+        stop("usage", "field_hashes SPEC packed|padded WORKERS cpu|gpu [RETRIES STALL_MS "
+                      "REQUEST_MS PAUSE_MS]");
     stoker_dataset *dataset = NULL;
     stoker_loader *loader = NULL;
     stoker_error error = { .message = "" };
@@ -72,7 +80,7 @@ int main(int count, char **words)
     stoker_batch batch = STOKER_BATCH_INIT;
     stoker_dataset_options wanted = STOKER_DATASET_OPTIONS_INIT;
     int rc = STOKER_OK;
-    if (count == 8) {
+    if (count == 9) {
         stoker_remote_options remote = STOKER_REMOTE_OPTIONS_INIT;
         remote.retries = (uint32_t)atoi(words[5]);
         remote.stall_timeout_ms = (uint32_t)atoi(words[6]);
@@ -83,7 +91,7 @@ int main(int count, char **words)
         rc = stoker_dataset_open(&dataset, words[1], &wanted, &error);
     stoker_storage_close(&wanted.storage);
     if (rc != STOKER_OK)
-        stop(words[1], error.message);
+        stop(stoker_error_name(rc), error.message);
     uint32_t form_count = 0;
     for (uint32_t i = 0; i < stoker_dataset_get_info(dataset)->field_count; i++) {
         const stoker_field_options blank = STOKER_FIELD_OPTIONS_INIT;
@@ -106,7 +114,7 @@ int main(int count, char **words)
     options.device = strcmp(words[4], "gpu") == 0 ? STOKER_DEVICE_CUDA : STOKER_DEVICE_CPU;
     rc = stoker_loader_create(&loader, dataset, &options, &error);
     if (rc != STOKER_OK)
-        stop(words[1], error.message);
+        stop(stoker_error_name(rc), error.message);
     while ((rc = stoker_loader_next(loader, &batch, -1)) == STOKER_OK || rc == STOKER_EPOCH_END) {
         if (rc == STOKER_EPOCH_END)
             continue;
@@ -114,10 +122,12 @@ int main(int count, char **words)
         for (uint32_t i = 0; i < batch.field_count; i++)
             print_field(&batch, &batch.fields[i]);
         (void)printf("\n");
+        if (count == 9 && batch.epoch == 0 && batch.index == 9)
+            pause_for(atol(words[8]));
         stoker_batch_release(&batch);
     }
     if (rc != STOKER_FINISHED)
-        stop(words[1], stoker_loader_error(loader)->message);
+        stop(stoker_error_name(rc), stoker_loader_error(loader)->message);
     stoker_loader_destroy(&loader);
     stoker_dataset_close(&dataset);
     return 0;

@@ -93,91 +93,92 @@ static struct stk_answer answer_of(const char *text, time_t now)
     return answer;
 }
 
+enum {
+    TAKE = STK_VERDICT_TAKE,
+    END = STK_VERDICT_END,
+    AGAIN = STK_VERDICT_RETRY,
+    CHANGED = STK_VERDICT_CHANGED,
+    FAIL = STK_VERDICT_FAIL
+};
+static const struct {
+    const char *answer;
+    uint64_t offset, bytes, size;
+    int verdict;
+    uint64_t expected;
+} answers[] = {
+    /* the range that was asked for */
+    { "206|Content-Range: bytes 10-19/100", 10, 10, 100, TAKE, 10 },
+    { "206|content-range:BYTES 10-19/100|content-length:10", 10, 10, 100, TAKE, 10 },
+    { "206|Content-Range: bytes 10-19/*", 10, 10, 100, TAKE, 10 },
+    { "206|Content-Range: bytes 10-19/*", 10, 10, STK_UNKNOWN, TAKE, 10 },
+    { "200|Content-Range: bytes 10-19/100", 10, 10, 100, TAKE, 10 },
+    { "206|Content-Range: bytes 90-99/100", 90, 20, 100, TAKE, 10 },
+    { "206|Content-Range: bytes 90-99/100", 90, 20, STK_UNKNOWN, TAKE, 10 },
+    /* another one */
+    { "206|Content-Range: bytes 11-20/100", 10, 10, 100, AGAIN, 0 },
+    { "206|Content-Range: bytes 10-18/100", 10, 10, 100, AGAIN, 0 },
+    { "206|Content-Range: bytes 10-20/100", 10, 10, 100, AGAIN, 0 },
+    { "206|Content-Range: bytes 90-99/*", 90, 10, 80, AGAIN, 0 },
+    { "206|Content-Range: bytes 10-29/*", 10, 10, STK_UNKNOWN, AGAIN, 0 },
+    { "206|Content-Range: bytes 10-19/100|Content-Length: 11", 10, 10, 100, AGAIN, 0 },
+    { "206|Content-Range: bytes 10-19/100|Content-Range: bytes 10-19/100", 10, 10, 100, AGAIN, 0 },
+    { "206", 10, 10, 100, AGAIN, 0 },
+    { "206|Content-Range: bytes 10-19/101", 10, 10, 100, CHANGED, 0 },
+    { "206|Content-Range: bytes 10-19/100|Content-Encoding: gzip", 10, 10, 100, FAIL, 0 },
+    { "206|Content-Range: bytes 10-19/100|Content-Encoding: identity", 10, 10, 100, TAKE, 10 },
+    /* malformed */
+    { "206|Content-Range: bytes 19-10/100", 10, 10, 100, AGAIN, 0 },
+    { "206|Content-Range: bytes 10-100/100", 10, 91, 100, AGAIN, 0 },
+    { "206|Content-Range: bytes 10-19/100x", 10, 10, 100, AGAIN, 0 },
+    { "206|Content-Range: bytes -19/100", 10, 10, 100, AGAIN, 0 },
+    { "206|Content-Range: items 10-19/100", 10, 10, 100, AGAIN, 0 },
+    { "206|Content-Range: bytes 18446744073709551626-18446744073709551635/*", 10, 10, 100, AGAIN,
+      0 },
+    { "206|Content-Range: bytes 10-19/100|Content-Length: -1", 10, 10, 100, AGAIN, 0 },
+    { "2x6", 10, 10, 100, AGAIN, 0 },
+    { "", 10, 10, 100, AGAIN, 0 },
+    /* the whole object */
+    { "200|Content-Length: 100", 0, 100, 100, TAKE, 100 },
+    { "200|Content-Length: 100", 0, 101, 100, TAKE, 100 },
+    { "200|Content-Length: 100", 0, 10, 100, TAKE, 10 },
+    { "200", 0, 100, 100, TAKE, 100 },
+    { "200", 0, 10, STK_UNKNOWN, AGAIN, 0 },
+    { "200|Content-Length: 100", 10, 10, 100, AGAIN, 0 },
+    { "200|Content-Length: 99", 0, 100, 100, CHANGED, 0 },
+    { "200|Content-Length: 100", 0, 0, STK_UNKNOWN, TAKE, 100 },
+    { "200", 0, 0, STK_UNKNOWN, TAKE, STK_UNKNOWN },
+    { "200|Content-Length: 0", 0, 10, STK_UNKNOWN, TAKE, 0 },
+    /* its end */
+    { "416|Content-Range: bytes */100", 100, 10, 100, END, 0 },
+    { "416|Content-Range: bytes */100", 100, 10, STK_UNKNOWN, END, 0 },
+    { "416", 100, 10, 100, END, 0 },
+    { "416", 100, 10, STK_UNKNOWN, FAIL, 0 },
+    { "416|Content-Range: bytes */50", 60, 10, 100, CHANGED, 0 },
+    { "416|Content-Range: bytes */100", 60, 10, 100, AGAIN, 0 },
+    /* no body */
+    { "302", 0, 10, 100, STK_VERDICT_REDIRECT, 0 },
+    { "304", 0, 10, 100, FAIL, 0 },
+    { "400", 0, 10, 100, FAIL, 0 },
+    { "401", 0, 10, 100, STK_VERDICT_DENIED, 0 },
+    { "404", 0, 10, 100, STK_VERDICT_ABSENT, 0 },
+    { "412", 0, 10, 100, CHANGED, 0 },
+    { "429", 0, 10, 100, AGAIN, 0 },
+    { "501", 0, 10, 100, FAIL, 0 },
+    { "503", 0, 10, 100, AGAIN, 0 },
+};
+
 CleanTest(remote, an_answer_is_taken_only_if_it_is_what_was_asked_for)
 {
-    enum {
-        TAKE = STK_VERDICT_TAKE,
-        END = STK_VERDICT_END,
-        AGAIN = STK_VERDICT_RETRY,
-        CHANGED = STK_VERDICT_CHANGED,
-        FAIL = STK_VERDICT_FAIL
-    };
-    static const struct {
-        const char *answer;
-        uint64_t offset, bytes, size;
-        int verdict;
-        uint64_t expected;
-    } cases[] = {
-        /* the range that was asked for */
-        { "206|Content-Range: bytes 10-19/100", 10, 10, 100, TAKE, 10 },
-        { "206|content-range:BYTES 10-19/100|content-length:10", 10, 10, 100, TAKE, 10 },
-        { "206|Content-Range: bytes 10-19/*", 10, 10, 100, TAKE, 10 },
-        { "206|Content-Range: bytes 10-19/*", 10, 10, STK_UNKNOWN, TAKE, 10 },
-        { "200|Content-Range: bytes 10-19/100", 10, 10, 100, TAKE, 10 },
-        { "206|Content-Range: bytes 90-99/100", 90, 20, 100, TAKE, 10 },
-        { "206|Content-Range: bytes 90-99/100", 90, 20, STK_UNKNOWN, TAKE, 10 },
-        /* another one */
-        { "206|Content-Range: bytes 11-20/100", 10, 10, 100, AGAIN, 0 },
-        { "206|Content-Range: bytes 10-18/100", 10, 10, 100, AGAIN, 0 },
-        { "206|Content-Range: bytes 10-20/100", 10, 10, 100, AGAIN, 0 },
-        { "206|Content-Range: bytes 90-99/*", 90, 10, 80, AGAIN, 0 },
-        { "206|Content-Range: bytes 10-29/*", 10, 10, STK_UNKNOWN, AGAIN, 0 },
-        { "206|Content-Range: bytes 10-19/100|Content-Length: 11", 10, 10, 100, AGAIN, 0 },
-        { "206|Content-Range: bytes 10-19/100|Content-Range: bytes 10-19/100", 10, 10, 100, AGAIN,
-          0 },
-        { "206", 10, 10, 100, AGAIN, 0 },
-        { "206|Content-Range: bytes 10-19/101", 10, 10, 100, CHANGED, 0 },
-        { "206|Content-Range: bytes 10-19/100|Content-Encoding: gzip", 10, 10, 100, FAIL, 0 },
-        { "206|Content-Range: bytes 10-19/100|Content-Encoding: identity", 10, 10, 100, TAKE, 10 },
-        /* malformed */
-        { "206|Content-Range: bytes 19-10/100", 10, 10, 100, AGAIN, 0 },
-        { "206|Content-Range: bytes 10-100/100", 10, 91, 100, AGAIN, 0 },
-        { "206|Content-Range: bytes 10-19/100x", 10, 10, 100, AGAIN, 0 },
-        { "206|Content-Range: bytes -19/100", 10, 10, 100, AGAIN, 0 },
-        { "206|Content-Range: items 10-19/100", 10, 10, 100, AGAIN, 0 },
-        { "206|Content-Range: bytes 18446744073709551626-18446744073709551635/*", 10, 10, 100,
-          AGAIN, 0 },
-        { "206|Content-Range: bytes 10-19/100|Content-Length: -1", 10, 10, 100, AGAIN, 0 },
-        { "2x6", 10, 10, 100, AGAIN, 0 },
-        { "", 10, 10, 100, AGAIN, 0 },
-        /* the whole object */
-        { "200|Content-Length: 100", 0, 100, 100, TAKE, 100 },
-        { "200|Content-Length: 100", 0, 101, 100, TAKE, 100 },
-        { "200|Content-Length: 100", 0, 10, 100, TAKE, 10 },
-        { "200", 0, 100, 100, TAKE, 100 },
-        { "200", 0, 10, STK_UNKNOWN, AGAIN, 0 },
-        { "200|Content-Length: 100", 10, 10, 100, AGAIN, 0 },
-        { "200|Content-Length: 99", 0, 100, 100, CHANGED, 0 },
-        { "200|Content-Length: 100", 0, 0, STK_UNKNOWN, TAKE, 100 },
-        { "200", 0, 0, STK_UNKNOWN, TAKE, STK_UNKNOWN },
-        { "200|Content-Length: 0", 0, 10, STK_UNKNOWN, TAKE, 0 },
-        /* its end */
-        { "416|Content-Range: bytes */100", 100, 10, 100, END, 0 },
-        { "416|Content-Range: bytes */100", 100, 10, STK_UNKNOWN, END, 0 },
-        { "416", 100, 10, 100, END, 0 },
-        { "416", 100, 10, STK_UNKNOWN, FAIL, 0 },
-        { "416|Content-Range: bytes */50", 60, 10, 100, CHANGED, 0 },
-        { "416|Content-Range: bytes */100", 60, 10, 100, AGAIN, 0 },
-        /* no body */
-        { "302", 0, 10, 100, STK_VERDICT_REDIRECT, 0 },
-        { "304", 0, 10, 100, FAIL, 0 },
-        { "400", 0, 10, 100, FAIL, 0 },
-        { "401", 0, 10, 100, STK_VERDICT_DENIED, 0 },
-        { "404", 0, 10, 100, STK_VERDICT_ABSENT, 0 },
-        { "412", 0, 10, 100, CHANGED, 0 },
-        { "429", 0, 10, 100, AGAIN, 0 },
-        { "501", 0, 10, 100, FAIL, 0 },
-        { "503", 0, 10, 100, AGAIN, 0 },
-    };
-    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        const struct stk_answer answer = answer_of(cases[i].answer, 0);
-        const struct stk_wanted wanted = { cases[i].offset, cases[i].bytes, cases[i].size, 0 };
+    for (size_t i = 0; i < sizeof(answers) / sizeof(answers[0]); i++) {
+        const struct stk_answer answer = answer_of(answers[i].answer, 0);
+        const struct stk_wanted wanted = { answers[i].offset, answers[i].bytes, answers[i].size,
+                                           0 };
         uint64_t expected;
         const char *why;
-        cr_assert_eq((int)stk_answer_judge(&answer, &wanted, &expected, &why), cases[i].verdict,
-                     "%s: %s", cases[i].answer, why);
-        if (cases[i].verdict == TAKE)
-            cr_assert_eq(expected, cases[i].expected, "%s", cases[i].answer);
+        cr_assert_eq((int)stk_answer_judge(&answer, &wanted, &expected, &why), answers[i].verdict,
+                     "%s: %s", answers[i].answer, why);
+        if (answers[i].verdict == TAKE)
+            cr_assert_eq(expected, answers[i].expected, "%s", answers[i].answer);
     }
 }
 
