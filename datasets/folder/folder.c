@@ -33,7 +33,7 @@ struct folder {
     uint32_t longest_bytes;       /* largest file within max_file_bytes */
     uint64_t pixels_max;          /* largest image that is resized */
     struct stk_storage_folder root;
-    char *path; /* of the root */
+    char *path; /* the root folder */
     struct stk_label_column column;
 };
 

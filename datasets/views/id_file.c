@@ -139,8 +139,9 @@ int stk_id_file_read(uint64_t **ids, uint64_t *count, stoker_storage *storage, c
     struct stk_source source;
     struct reading reading = { .path = path, .error = error };
     const stoker_storage *routed = stk_storage_for(storage, path);
-    int rc = routed == NULL ? stk_refuse_spec(error, STOKER_ENOMEM, "the storage of URLs")
-                            : stk_source_open(&source, routed, path, error);
+    if (routed == NULL)
+        return stk_refuse_spec(error, STOKER_ENOMEM, "the storage of URLs");
+    int rc = stk_source_open(&source, routed, path, error);
     if (rc != STOKER_OK)
         return rc;
     rc = read_source(&reading, &source, max_bytes);

@@ -22,7 +22,7 @@ struct stk_kept_blocks {
     pthread_mutex_t lock;
     struct kept each[KEPT_MAX]; /* [count], the one that was used last at the end */
     uint32_t count;
-    uint64_t bytes; /* of all */
+    uint64_t bytes; /* of all blocks */
 };
 
 int stk_kept_blocks_make(struct stk_kept_blocks **out, const stoker_dataset *dataset,
@@ -117,9 +117,13 @@ static int keep(struct stk_kept_blocks *kept, const stoker_file *file, uint32_t 
     uint8_t *bytes = stk_calloc((size_t)size, 1);
     uint8_t *stored = packed ? stk_calloc(block->stored_bytes, 1) : bytes;
     place->offset = block->offset;
-    int rc = bytes == NULL || stored == NULL
-                 ? stk_error_set(error, STOKER_ENOMEM, STOKER_STAGE_READ, place, "a block")
-                 : read(file, file_number, stored, block->stored_bytes, place, error);
+    if (bytes == NULL || stored == NULL) {
+        stk_free(bytes);
+        if (packed)
+            stk_free(stored);
+        return stk_error_set(error, STOKER_ENOMEM, STOKER_STAGE_READ, place, "a block");
+    }
+    int rc = read(file, file_number, stored, block->stored_bytes, place, error);
     place->offset = block->offset;
     if (rc == STOKER_OK)
         rc = unpack(file, number, stored, bytes, place, error);

@@ -9,7 +9,7 @@
 
 #include "loader/base/error.h"
 
-struct stk_kept_blocks; /* of a data set; any thread may use it */
+struct stk_kept_blocks; /* one per data set; any thread may use it */
 
 /* Check the tables of all files. *out stays NULL if none consists of blocks. Returns 0 or the code
  * that *error explains. */

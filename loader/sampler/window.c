@@ -112,7 +112,7 @@ static void make_line(const struct stk_window *window, uint64_t epoch, struct st
         (uint64_t)((wide)word * window->blocks.block_count >> 64) * window->blocks.block_samples;
 }
 
-/* The line of an epoch, or else one that nobody uses: the oldest, so that two are enough while
+/* Returns the line of an epoch, else the oldest one that nobody uses, so that two are enough while
  * threads move from one epoch to the next. */
 static struct stk_window_line *find_line(const struct stk_window *window, uint64_t epoch)
 {

@@ -12,7 +12,7 @@
  *
  * If all blocks have the same number of samples, except for the last one, the line is arithmetic:
  * the whole blocks are permuted, and the short one lies at a random place among them. Otherwise a
- * table of 8 bytes per block has where each begins. It is made once per epoch and shared.
+ * table of 8 bytes per block says where each begins. It is made once per epoch and shared.
  *
  * Threads   Any number. A line is made under a lock, and read without it while it is in use.
  */
@@ -48,8 +48,8 @@ int stk_window_make(struct stk_window **out, const struct stk_blocks *blocks,
                     uint64_t window_blocks, uint32_t lanes, uint64_t seed);
 void stk_window_free(struct stk_window *window); /* NULL is allowed */
 
-/* A hash of all that the order depends on, but for seed and epoch. Of more than 65,536 blocks of
- * unequal size it looks at so many. */
+/* A hash of everything that the order depends on, except seed and epoch. If there are more than
+ * 65,536 blocks of unequal size, it includes 65,536 of them. */
 uint64_t stk_window_hash(const struct stk_window *window);
 
 /* Exchange *line, NULL or of this window, for the line of an epoch. Returns 0 or STOKER_ENOMEM:

@@ -307,7 +307,7 @@ static int reap_below(struct ring *ring, stoker_read **done, uint32_t max, int64
     return others;
 }
 
-/* What can be done without waiting. */
+/* Do everything that needs no waiting. */
 static int reap_now(struct ring *ring, stoker_read **done, uint32_t max)
 {
     uint32_t count = 0;

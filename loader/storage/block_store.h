@@ -99,7 +99,7 @@ void stk_block_store_end(struct stk_block_store *store, struct stk_block_load *l
 /* Returns the errno of the latest failed load of a block, and copies why. */
 int stk_block_store_why(struct stk_block_store *store, uint32_t block, char *why, size_t why_bytes);
 
-/* Changes whenever what a ring may wait for has happened. */
+/* Returns a number that changes whenever a block was loaded, or memory became free. */
 uint32_t stk_block_store_changes(const struct stk_block_store *store);
 void stk_block_store_wait(struct stk_block_store *store, uint32_t changes, int64_t wait_ns);
 

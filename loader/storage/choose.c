@@ -5,7 +5,7 @@
 
 #include "loader/storage/remote/http.h"
 
-/* A URL may begin the names, or stand behind one of these characters. */
+/* A URL is at the beginning, or behind one of these characters. */
 static bool names_a_url(const char *names)
 {
     while (!stk_storage_is_url(names)) {

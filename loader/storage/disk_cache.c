@@ -26,14 +26,15 @@
 #include "loader/base/memory/memory.h"
 
 enum {
-    SUM_BYTES = 64 << 10, /* that one sum covers: what a small read has to verify */
+    SUM_BYTES = 64 << 10, /* covered by one sum: what a small read has to verify */
     SUMS = STK_PIECE_BYTES / SUM_BYTES,
     NAME_BYTES = 2 * STK_PIECE_DIGEST_BYTES + 32,
     FOLDERS = 256,
     CLAIMS_MAX = 1024,
-    ABANDONED_S = 60 /* a file that is being written is no older */
+    ABANDONED_S = 60 /* a file that is still being written is never older */
 };
-static const uint64_t REST_NS = UINT64_C(60) * 1000000000; /* without room, until the next look */
+static const uint64_t REST_NS =
+    UINT64_C(60) * 1000000000; /* after which a full cache is counted again */
 static const char MAGIC[8] = { 'S', 'T', 'K', 'P', 'I', 'E', 'C', '1' };
 
 struct header {
@@ -138,7 +139,7 @@ static ssize_t read_verified(int fd, const struct stk_object_piece *piece, size_
     return (ssize_t)bytes;
 }
 
-/* Pieces of this run stay: let their times say so. */
+/* A piece that this run uses must not look old, or it might be evicted. */
 static void mark_used(const struct stk_disk_cache *cache, int fd)
 {
     struct stat status;
@@ -236,7 +237,8 @@ static int older_first(const void *left, const void *right)
     return (a > b) - (a < b);
 }
 
-/* Count all files and evict down to nine tenths of the room, if so much is from before this run. */
+/* Count all files. If the room is used up, evict pieces from before this run until a tenth is
+ * free. */
 static void make_room(struct stk_disk_cache *cache, uint64_t wanted_bytes)
 {
     struct entries entries = { .each = NULL };

@@ -10,8 +10,8 @@
  * is verified before it is delivered, each time; a piece that is damaged is removed.
  *
  * Room      Pieces take at most `bytes_max` bytes of all processes together, each of which counts
- *           the files now and then. Is the room used up, pieces make way that no run has used since
- *           this cache was opened, oldest first: within an epoch nothing is evicted, since
+ *           the files now and then. When the room is used up, pieces that no run has used since this
+ *           cache was opened make way, oldest first: within an epoch nothing is evicted, since
  *           evicting would answer fewer reads (LRU: none at all while the set is larger than the
  *           room). If none is left, or the disk is full, no more pieces are kept for a while.
  * Threads   Any number of threads and processes use a folder at once.
@@ -73,15 +73,16 @@ size_t stk_disk_cache_get(struct stk_disk_cache *cache, const struct stk_object_
 void stk_disk_cache_put(struct stk_disk_cache *cache, const struct stk_object_piece *piece,
                         const void *bytes_of_piece, size_t bytes);
 
-/* Returns false while nothing is kept, for lack of room. */
+/* Returns false while no piece is accepted, for lack of room. */
 bool stk_disk_cache_takes(const struct stk_disk_cache *cache);
 
-/* Let one thread of this process fetch a piece: true = the caller does, and must release it. */
+/* Claim a piece, so that one thread of this process fetches it. Returns true if the caller is the
+ * one: it must release the claim. */
 bool stk_disk_cache_claim(struct stk_disk_cache *cache, const struct stk_object_piece *piece);
 void stk_disk_cache_release(struct stk_disk_cache *cache, const struct stk_object_piece *piece);
 
-/* A number that changes with each release, and a wait until it differs from `releases`, at most
- * wait_ns (< 0 = no limit). */
+/* Returns a number that changes with each release. wait() returns when it differs from `releases`,
+ * or after wait_ns (< 0 = no limit). */
 uint32_t stk_disk_cache_releases(const struct stk_disk_cache *cache);
 void stk_disk_cache_wait(struct stk_disk_cache *cache, uint32_t releases, int64_t wait_ns);
 

@@ -12,7 +12,7 @@
 #include "loader/reader/setup.h"
 #include "loader/storage/reader.h"
 
-enum { BLOCKS_SHARE = 4 }; /* of the memory that is left: for unpacked blocks */
+enum { BLOCKS_SHARE = 4 }; /* unpacked blocks may take a quarter of the memory that is left */
 
 /* The built-in readers of files: all deliver the same bytes. */
 static bool reads_descriptors(const stoker_reader *reader)

@@ -290,7 +290,7 @@ static uint64_t block_samples(const stoker_dataset *dataset, uint64_t first, uin
     uint64_t bytes = 0;
     for (uint64_t i = 0; i < looks; i++)
         bytes += bytes_of(dataset, first + i * (count / looks));
-    const uint64_t samples = BLOCK_BYTES * looks / bytes;
+    const uint64_t samples = bytes > 0 ? BLOCK_BYTES * looks / bytes : 0;
     return samples > 0 ? samples : 1;
 }
 

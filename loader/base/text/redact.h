@@ -15,7 +15,7 @@
 
 enum { STK_URL_SHOWN_BYTES = 8192 };
 
-/* Replace `bytes` bytes at `at` by at most three stars. Returns where the text goes on. */
+/* Replace `bytes` bytes at `at` by at most three stars. Returns the position behind them. */
 static inline char *stk_redact_bytes(char *at, size_t bytes)
 {
     const size_t stars = bytes < 3 ? bytes : 3;

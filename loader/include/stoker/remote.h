@@ -58,7 +58,7 @@ typedef struct stoker_remote_options {
 
     const char *endpoint; /* "https://minio.example:9000"; default NULL = the environment's */
     const char *region;   /* default NULL = the environment's or the profile's */
-    const char *profile;  /* of the credentials file; default NULL = the environment's */
+    const char *profile;  /* in the credentials file; default NULL = the environment's */
     /* Called for the first request, and when the credentials have expired or are refused; any
      * thread, one at a time. Fill *out, which is zeroed. Returns 0 or a stoker_err < 0. Default
      * NULL = the environment, then the credentials file. */

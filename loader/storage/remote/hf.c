@@ -111,12 +111,12 @@ int stk_hf_init(struct stk_hf *hf, const stoker_remote_options *options, stoker_
 {
     *hf = (struct stk_hf){ .own_token = options->token != NULL, .known = options->token != NULL };
     (void)pthread_mutex_init(&hf->lock, NULL);
-    if (hf->own_token &&
-        (strlen(options->token) >= sizeof(hf->token) || !stk_is_header_text(options->token)))
+    if (options->token == NULL)
+        return STOKER_OK;
+    if (strlen(options->token) >= sizeof(hf->token) || !stk_is_header_text(options->token))
         return stk_refuse_option(error, STOKER_EINVAL,
                                  "remote storage: the token is too long or has control characters");
-    if (hf->own_token)
-        (void)snprintf(hf->token, sizeof(hf->token), "%s", options->token);
+    (void)snprintf(hf->token, sizeof(hf->token), "%s", options->token);
     return STOKER_OK;
 }
 
@@ -251,7 +251,7 @@ int stk_hf_request(struct stk_hf *hf, const struct stk_hf_path *place, const cha
 int stk_hf_address_of(struct stk_hf *hf, const char *name, enum stk_remote_method method,
                       bool renew, struct stk_remote_address *out, stoker_error *error)
 {
-    struct stk_hf_path place;
+    struct stk_hf_path place = { .path = "" };
     if (method == STK_REMOTE_GET && recall(hf, name, renew, out))
         return STOKER_OK;
     const int rc = stk_hf_split(&place, name, error);

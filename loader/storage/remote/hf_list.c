@@ -1,6 +1,7 @@
 /* hf_list.c - see hf_list.h. */
 #include "loader/storage/remote/hf_list.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -160,8 +161,9 @@ static int list_pages(struct stk_hf *hf, struct stk_remote *remote, const struct
     int rc = stk_hf_request(hf, place, "tree", folder_bytes, false, address, error);
     if (rc != STOKER_OK)
         return rc;
-    (void)snprintf(begin, sizeof(begin), "%.*s",
-                   (int)(strstr(address->url, "/api/") + 5 - address->url), address->url);
+    const char *api = strstr(address->url, "/api/");
+    assert(api != NULL);
+    (void)snprintf(begin, sizeof(begin), "%.*s", (int)(api + 5 - address->url), address->url);
     for (int page = 0; page < PAGES_MAX; page++) {
         rc = get_page(remote, address, place, text, found, context, error);
         if (rc != STOKER_OK ||
@@ -177,12 +179,10 @@ int stk_hf_list(struct stk_hf *hf, struct stk_remote *remote, const char *prefix
     struct stk_hf_path place;
     struct stk_remote_address *address = stk_calloc(1, sizeof(*address));
     struct stk_remote_text *text = stk_calloc(1, sizeof(*text) + PAGE_BYTES_MAX);
-    int rc = address == NULL || text == NULL
-                 ? stk_refuse_option(error, STOKER_ENOMEM, "a page of a list (4.0 MB)")
-                 : STOKER_OK;
-    if (rc == STOKER_OK)
-        rc = stk_hf_split(&place, prefix, error);
-    if (rc == STOKER_OK) {
+    int rc = STOKER_ENOMEM;
+    if (address == NULL || text == NULL) {
+        (void)stk_refuse_option(error, rc, "a page of a list (4.0 MB)");
+    } else if ((rc = stk_hf_split(&place, prefix, error)) == STOKER_OK) {
         text->bytes = (char *)(text + 1);
         text->capacity = PAGE_BYTES_MAX;
         text->header_name = "link";

@@ -11,7 +11,7 @@ enum {
     STK_LATE_RECENT = 64,
     STK_LATE_FIRST = 20, /* requests before one can be late */
     STK_LATE_LEAST_NS = 50000000,
-    STK_LATE_SHARE = 32 /* one in so many requests is sent twice, at most */
+    STK_LATE_SHARE = 32 /* at most one in this many requests is sent twice */
 };
 
 struct stk_late {

@@ -218,7 +218,7 @@ static const char *take_end(struct stk_listed_key *key, const struct stk_xml *xm
         return take_member(key, name, value);
     if (key->key == NULL || (!key->is_prefix && key->size == UINT64_MAX))
         return "an object without a key or a size";
-    if (encoded && !stk_url_decode((char *)(uintptr_t)key->key, true))
+    if (encoded && !stk_url_decode(xml->text + (key->key - xml->text), true))
         return "a key that is not encoded";
     return NULL;
 }

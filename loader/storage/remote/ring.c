@@ -20,7 +20,7 @@ enum {
     MERGED_BYTES = 1 << 20, /* more would leave connections without work */
     HEDGES = 4,             /* at once */
     HEDGE_BYTES = 4 << 20,  /* no more is asked for twice */
-    AWAY_NS = 1000000000,   /* the worker was elsewhere for so long: no attempt counts */
+    AWAY_NS = 1000000000,   /* the worker was elsewhere for this long: the attempt does not count */
     FORGIVEN = 16           /* such attempts of a job */
 };
 
@@ -196,6 +196,7 @@ static int start(struct ring *ring, struct job *job, struct stk_transfer *transf
 
 static void stop(struct ring *ring, struct stk_transfer *transfer)
 {
+    assert(ring->idle != NULL);
     (void)ring->curl->multi_remove_handle(ring->multi, transfer->easy);
     ring->idle[ring->idle_count++] = transfer->easy;
 }

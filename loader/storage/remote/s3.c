@@ -219,7 +219,7 @@ int stk_s3_request(struct stk_s3 *s3, const struct stk_s3_place *place, const ch
 int stk_s3_address_of(struct stk_s3 *s3, const char *name, enum stk_remote_method method,
                       bool renew, struct stk_remote_address *out, stoker_error *error)
 {
-    struct stk_s3_place place;
+    struct stk_s3_place place = { .key = "" };
     const int rc = stk_s3_split(&place, name, error);
     return rc == STOKER_OK ? stk_s3_request(s3, &place, "", method, renew, out, error) : rc;
 }

@@ -126,12 +126,10 @@ int stk_s3_list(struct stk_s3 *s3, struct stk_remote *remote, const char *prefix
 {
     struct listing *listing = stk_calloc(1, sizeof(*listing));
     char *bytes = stk_calloc(1, PAGE_BYTES_MAX);
-    int rc = listing == NULL || bytes == NULL
-                 ? stk_refuse_option(error, STOKER_ENOMEM, "a page of a list (8.0 MB)")
-                 : STOKER_OK;
-    if (rc == STOKER_OK)
-        rc = stk_s3_split(&listing->place, prefix, error);
-    if (rc == STOKER_OK) {
+    int rc = STOKER_ENOMEM;
+    if (listing == NULL || bytes == NULL) {
+        (void)stk_refuse_option(error, rc, "a page of a list (8.0 MB)");
+    } else if ((rc = stk_s3_split(&listing->place, prefix, error)) == STOKER_OK) {
         const char *slash = strrchr(listing->place.key, '/');
         listing->s3 = s3;
         listing->remote = remote;

@@ -279,7 +279,7 @@ static bool wants_other_signature(const struct stk_transfer *transfer)
                         transfer->said_bytes);
 }
 
-/* What the attempt came to, regardless of earlier ones. */
+/* Set the verdict of this attempt, regardless of earlier ones. */
 static void settle_attempt(struct stk_transfer *transfer, int result)
 {
     if (transfer->answer.malformed || (transfer->answer.status != 0 && !transfer->judged))
@@ -313,7 +313,8 @@ static const char *check_redirect(const struct stk_transfer *transfer, const cha
     return transfer->secure && !is_https(url) ? "a redirect from https to http" : "";
 }
 
-/* Remember where to go. Returns false if it must not be followed, with the reason, or need not. */
+/* Keep the URL of a redirect. Returns false if it must not be followed (with the reason) or need
+ * not. */
 static bool follow(struct stk_transfer *transfer)
 {
     char *url = NULL;
@@ -328,7 +329,8 @@ static bool follow(struct stk_transfer *transfer)
         transfer->verdict = STK_VERDICT_TAKE; /* it said all that a look asks for */
         return false;
     }
-    char *location = transfer->why[0] == '\0' ? stk_calloc(1, strlen(url) + 1) : NULL;
+    const size_t room = url == NULL ? 0 : strlen(url) + 1;
+    char *location = transfer->why[0] == '\0' ? stk_calloc(1, room) : NULL;
     if (location == NULL) {
         transfer->verdict = STK_VERDICT_FAIL;
         return false;
@@ -336,9 +338,7 @@ static bool follow(struct stk_transfer *transfer)
     const size_t scheme = (size_t)(strstr(url, "://") - url) + 3;
     const char *host = url + scheme; /* libcurl may have put the user before it */
     const char *at = memrchr(host, '@', strcspn(host, "/?#"));
-    memcpy(location, url, scheme);
-    host = at == NULL ? host : at + 1;
-    memcpy(location + scheme, host, strlen(host));
+    (void)snprintf(location, room, "%.*s%s", (int)scheme, url, at == NULL ? host : at + 1);
     stk_free(transfer->location);
     transfer->location = location;
     transfer->redirects++;
@@ -463,7 +463,11 @@ int stk_transfer_run(struct stk_transfer *transfer, const char *name,
     struct stk_remote *remote = transfer->remote;
     struct stk_remote_address *room = stk_calloc(1, sizeof(*room));
     void *easy = room == NULL ? NULL : take_easy(remote);
-    int rc = easy != NULL ? STOKER_OK : stk_refuse_spec(error, STOKER_ENOMEM, "a request");
+    int rc = STOKER_OK;
+    if (easy == NULL) {
+        stk_free(room);
+        return stk_refuse_spec(error, STOKER_ENOMEM, "a request");
+    }
     for (bool done = false; rc == STOKER_OK && !done;) {
         if (address != NULL)
             *room = *address;
@@ -473,8 +477,7 @@ int stk_transfer_run(struct stk_transfer *transfer, const char *name,
         if (rc == STOKER_OK && !done)
             sleep_until(transfer->due_ns);
     }
-    if (easy != NULL)
-        give_easy_back(remote, easy);
+    give_easy_back(remote, easy);
     stk_free(room);
     return rc;
 }

@@ -70,15 +70,16 @@ int stk_transfer_begin(struct stk_transfer *transfer, void *easy, const char *na
  * TAKE with all bytes, END, or an error. Returns false to begin again at due_ns. */
 bool stk_transfer_settle(struct stk_transfer *transfer, int result);
 
-/* Give up what it holds. The handle is the caller's. */
+/* Free what it holds, except easy, which is the caller's. */
 void stk_transfer_end(struct stk_transfer *transfer);
 
-/* The reason of a failure in a line: "bytes 0-4095: 503 Service Unavailable, after 6 attempts in
+/* Explain a failure in one line: "bytes 0-4095: 503 Service Unavailable, after 6 attempts in
  * 12.3 s". Returns the errno that says the same. */
 int stk_transfer_reason(const struct stk_transfer *transfer, char *out, size_t out_bytes);
 
 /* Run it in the calling thread until it is done; either name or address is NULL. Returns 0, or the
- * code < 0 that *error explains. The caller looks at the verdict, and ends it. */
+ * code < 0 that *error explains. The caller then checks the verdict and calls
+ * stk_transfer_end(). */
 int stk_transfer_run(struct stk_transfer *transfer, const char *name,
                      const struct stk_remote_address *address, stoker_error *error);
 

@@ -16,7 +16,7 @@ enum stk_remote_scheme {
     STK_REMOTE_HF
 };
 
-/* By how a name begins, in any case. */
+/* Returns the scheme that a name begins with; its case does not matter. */
 enum stk_remote_scheme stk_remote_scheme_of(const char *name);
 
 /* Text of bounded size, always ended by a 0. */
