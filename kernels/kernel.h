@@ -9,7 +9,7 @@
 enum { STK_LAUNCH_THREADS = 256 };
 
 /* Launch bounds of kernels of which CUDA 12.8 spills a register or two on these GPUs to fit more
- * blocks on a multiprocessor: so many are enough. */
+ * blocks on a multiprocessor: that many are enough. */
 #if defined(__CUDA_ARCH__) && (__CUDA_ARCH__ == 800 || __CUDA_ARCH__ >= 1000)
 #define STK_LAUNCH_UNSPILLED(blocks) STK_LAUNCH_THREADS, blocks
 #else

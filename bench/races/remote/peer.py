@@ -85,7 +85,7 @@ def s3torchconnector(folder, url, connections, workers):
 
 
 def obstore(folder, url, connections, workers):
-    """Whole objects in this process, so many at once as there are connections."""
+    """Whole objects in this process, as many at once as there are connections."""
     import obstore.store
     store = obstore.store.HTTPStore.from_url(url, client_options={"allow_http": True})
 

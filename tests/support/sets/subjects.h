@@ -173,7 +173,7 @@ static stoker_dataset *open_blocks(stoker_loader_options *options)
     return several_in_blocks(&several);
 }
 
-/* Each source has windows of its own, of blocks that it declares or of equal ones. */
+/* Each source is shuffled within its own windows: of declared blocks, or of equal ones. */
 static stoker_dataset *open_mixed_windows(stoker_loader_options *options)
 {
     stoker_dataset *view = NULL;
